@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import asyncio
 import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
@@ -143,14 +144,10 @@ async def test_an_ending_that_cannot_be_settled_does_not_take_others_with_it(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """L9: one run among twenty whose settling raises; the others are in the ledger, and the clock goes on."""
-    settle = ScheduleRuns.settle
-
-    def poisoned(self: ScheduleRuns, tx: Any, locked: Any, ended: Any, *, now: int) -> Any:
-        if any(run.schedule_id == 7 for run, _ in ended):
-            raise ZeroDivisionError("a fault of ours")
-        return settle(self, tx, locked, ended, now=now)
-
-    monkeypatch.setattr(ScheduleRuns, "settle", poisoned)
+    poison = asyncio.Event()
+    for name in ("settle", "settle_plain"):
+        monkeypatch.setattr(ScheduleRuns, name, _poisoned(getattr(ScheduleRuns, name), poison))
+    poison.set()
     app = await world.open(Bot(world))
     for number in range(1, 21):
         await app.add(f"job-{number:02}", every("1h"))
@@ -159,10 +156,10 @@ async def test_an_ending_that_cannot_be_settled_does_not_take_others_with_it(
     assert outcomes.pop(7) == "running"
     assert set(outcomes.values()) == {"succeeded"}
     assert len(outcomes) == 19
-    monkeypatch.setattr(ScheduleRuns, "settle", settle)
+    poison.clear()
     await world.until("01-01 01:32:00")  # whatever was at fault is mended: no restart is needed
     assert dict(world.query("SELECT schedule_id, outcome FROM runs"))[7] == "succeeded"
-    monkeypatch.setattr(ScheduleRuns, "settle", poisoned)
+    poison.set()
     await world.until("01-01 02:05:00")
     await app.stop()
     await app.start()  # it cannot be rescued either, and still the clock goes on
@@ -170,9 +167,20 @@ async def test_an_ending_that_cannot_be_settled_does_not_take_others_with_it(
     assert (await app.get("job-08")).last_run == (await app.get("job-09")).last_run
     assert (await ledger(app, "job-08"))[-1] == "01-01 03:00:00 succeeded"
     assert world.query("SELECT count(*) FROM runs WHERE schedule_id = 7 AND outcome = 'running'") == [(1,)]
-    monkeypatch.setattr(ScheduleRuns, "settle", settle)
+    poison.clear()
     await world.until("01-01 04:30:00")
     assert (await app.get("job-07")).last_result == "success"
+
+
+def _poisoned(settle: Any, poison: asyncio.Event) -> Any:
+    """The same, but while there is poison it raises for one schedule."""
+
+    def poisoned(self: ScheduleRuns, tx: Any, *args: Any, **kwargs: Any) -> Any:
+        if poison.is_set() and any(run.schedule_id == 7 for run, _ in args[-1]):
+            raise ZeroDivisionError("a fault of ours")
+        return settle(self, tx, *args, **kwargs)
+
+    return poisoned
 
 
 @virtual

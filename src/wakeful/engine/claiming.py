@@ -109,7 +109,11 @@ def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, 
 
 def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
     """Runs created in this transaction, which are not in the ledger yet."""
-    ready = [item.run for item in due if not item.rests]
+    plain = _claim_plain(tx, hooks, [item.run for item in due if item.is_plain], node_id, now)
+    if len(plain) == len(due):
+        return plain
+    room -= len(plain)
+    ready = [item.run for item in due if not item.rests and not item.is_plain]
     sorted_runs = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
     rests = [(item.run, _alarm(item.run, None)) for item in due if item.rests]
@@ -117,7 +121,19 @@ def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now
     tx.runs.add_many(sorted([c.run for c in sorted_runs.claims] + [run for run, _ in waiting]))
     if waiting:
         tx.alarms.set_many(sorted((alarm for _, alarm in waiting), key=_by_ref))
-    return sorted_runs.claims
+    return sorted(plain + sorted_runs.claims, key=_by_due_time)
+
+
+def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
+    """New runs that no gate and no lane concerns: they start as they are written."""
+    claims: list[Claim] = []
+    for kind in dict.fromkeys(run.kind for run in runs):
+        own = [run for run in runs if run.kind == kind]
+        jobs = hooks.keepers[kind].jobs(tx, own)
+        claims += [_own(run, job, hooks, node_id, now) for run, job in zip(own, jobs, strict=True)]
+    if claims:
+        tx.plain.start([claim.run for claim in claims])
+    return claims
 
 
 def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
@@ -189,6 +205,10 @@ def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instan
 
 def _alarm(run: Run, due_at: Instant | None, *, parked: int = 0) -> Alarm:
     return Alarm(ALARM_RUN, run.run_id, due_at, run.priority, run.lane, parked)
+
+
+def _by_due_time(claim: Claim) -> tuple[Instant, int]:
+    return claim.run.due_at, claim.run.schedule_id
 
 
 def _by_ref(alarm: Alarm) -> int:

@@ -53,18 +53,22 @@ class OfKind(NamedTuple):
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
     """Settle the runs this node still holds; a run that another node took is left alone (L6)."""
-    locked = lock_all(tx, hooks, [item.run for item in ended])
-    rows = _held(tx, ended, node_id)
+    plain = hooks.settle_plain(tx, ended, node_id=node_id, now=now)
+    if len(plain) == len(ended):
+        return SettleResult([True] * len(ended), [])
+    rest = [item for item in ended if item.run.run_id not in plain]
+    locked = lock_all(tx, hooks, [item.run for item in rest])
+    rows = _held(tx, rest, node_id)
     kinds = [
         OfKind(
             hooks.keepers[kind],
             kept,
-            [(rows[run.run_id], ending) for run, ending in ended if run.kind == kind and run.run_id in rows],
+            [(rows[run.run_id], ending) for run, ending in rest if run.kind == kind and run.run_id in rows],
         )
         for kind, kept in locked.items()
     ]
     alerts = conclude_all(tx, hooks, kinds, now=now)
-    return SettleResult([item.run.run_id in rows for item in ended], alerts)
+    return SettleResult([item.run.run_id in rows or item.run.run_id in plain for item in ended], alerts)
 
 
 def lock_all(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> dict[RunKind, Any]:

@@ -36,6 +36,7 @@ class Due(NamedTuple):
 
     run: Run  # outcome "waiting"; the engine decides whether it starts immediately
     rests: bool = False  # it waits for something other than time (queued behind another run)
+    is_plain: bool = False  # no gate and no lane applies to it, and there is capacity for it (`core.schedule.plain`)
 
 
 Note: TypeAlias = Callable[[Tx], None]
@@ -196,7 +197,8 @@ class FeatureHooks(NamedTuple):
     keepers: Sequence[RunKeeper] = ()
     actions: Mapping[type[Any], Action] = MappingProxyType({})
     appliers: Appliers = MappingProxyType({})
-    gates: Sequence[Gate] = ()  # checked before a schedule's run starts
+    gates: Sequence[Gate] = ()  # checked before a run of a schedule starts; with one of these no schedule is plain
+    field_gates: Sequence[Gate] = ()  # the same for fields of a definition that make it not plain, such as `slot`
     besides: Sequence[BackgroundService] = ()
     checks: Sequence[DefinitionCheck] = ()
     stored_checks: Sequence[StoredCheck] = ()
@@ -204,6 +206,14 @@ class FeatureHooks(NamedTuple):
     ahead: Sequence[UpcomingSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
+
+
+class SettlePlain(Protocol):
+    """Settles the endings that need no decision (`core.schedule.plain`)."""
+
+    def __call__(self, tx: Tx, ended: Sequence[tuple[Run, Ending]], *, node_id: int, now: Instant) -> set[int]:
+        """Returns the ids of the runs it settled."""
+        ...
 
 
 class EngineHooks(NamedTuple):
@@ -220,3 +230,4 @@ class EngineHooks(NamedTuple):
     on_silence: Sequence[OnSilence] = ()
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get
+    settle_plain: SettlePlain = lambda _tx, _ended, *, node_id, now: set()

@@ -26,6 +26,7 @@ from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, Syst
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, Runs
 from wakeful.ports.logins import Logins
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
+from wakeful.ports.plain import PlainPath
 from wakeful.ports.plans import (
     ALARM_RUN,
     ALARM_SCHEDULE,
@@ -168,6 +169,8 @@ class Tx(Protocol):
     def alarms(self) -> Alarms: ...
     @property
     def runs(self) -> Runs: ...
+    @property
+    def plain(self) -> PlainPath: ...
     @property
     def lanes(self) -> Lanes: ...
     @property

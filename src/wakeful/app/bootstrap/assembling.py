@@ -14,9 +14,9 @@ from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.schedules.alarms import KIND, ScheduleAlarms
+from wakeful.features.schedules.alarms import ScheduleAlarms
 from wakeful.features.schedules.commands import prove, prove_late
-from wakeful.features.schedules.compiled import Compilations
+from wakeful.features.schedules.compiled import KIND, Compilations
 from wakeful.features.schedules.remote_callables import leave_to_others
 from wakeful.features.schedules.resets import Resets
 from wakeful.features.schedules.runs import ScheduleRuns
@@ -31,7 +31,7 @@ from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Applier, EngineHooks, FeatureHooks, Gate
+from wakeful.ports.handlers import Applier, EngineHooks, FeatureHooks
 from wakeful.ports.live import Live
 from wakeful.ports.store import STORE_ID, Store, Tx
 
@@ -97,7 +97,9 @@ async def assemble_with(
     store_id = await store.write(_identify)
     terms = Live(setup.terms)
     compilations = Compilations()
-    alarms = ScheduleAlarms(compilations, terms)
+    calls = actions.get(Call)
+    is_here = calls.is_here if isinstance(calls, CallAction) and not store.is_exclusive else None
+    alarms = ScheduleAlarms(compilations, terms, is_here)
     engines: list[Engine] = []
 
     def ring_bell() -> None:
@@ -132,11 +134,15 @@ async def assemble_with(
         identity.name,
     )
     plugs = [await make(context) for make in setup.features]
+    alarms.is_gated = any(plug.gates for plug in plugs)
     appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])
     keeper = ScheduleRuns(
         compilations,
         store_id=store_id,
-        gates=[*_left_to_others(store, actions, compilations), *(gate for plug in plugs for gate in plug.gates)],
+        gates=[
+            *([] if is_here is None else [leave_to_others(compilations, is_here)]),
+            *(gate for plug in plugs for gate in (*plug.field_gates, *plug.gates)),
+        ],
         receipt_url=receipts.url if receipts else None,
         node=identity.name,
     )
@@ -152,6 +158,7 @@ async def assemble_with(
         on_silence=[listener for plug in plugs for listener in plug.on_silence],
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
         withholds=setup.withholds,
+        settle_plain=keeper.settle_plain,
         **({} if run_tokens is None else {"run_access": run_tokens.access}),
     )
     appliers[Prove] = partial(prove, hooks=hooks)
@@ -193,14 +200,6 @@ def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
         )
 
     return make
-
-
-def _left_to_others(store: Store, actions: Mapping[type[Any], Action], compilations: Compilations) -> list[Gate]:
-    """The gate for calls that only another node can perform, if nodes share the store."""
-    calls = actions.get(Call)
-    if store.is_exclusive or not isinstance(calls, CallAction):
-        return []
-    return [leave_to_others(compilations, calls.is_here)]
 
 
 def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:

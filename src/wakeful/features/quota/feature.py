@@ -66,7 +66,7 @@ class Quota:
             ],
             keepers=[keeper],
             actions={WakeSpec: action},
-            gates=[QuotaGate(slot_of)],
+            field_gates=[QuotaGate(slot_of)],
             stored_checks=[self._check],
             besides=[self, SlotWatch(clock, self.check_up)],
             ahead=[UpcomingWakes(self._registry)],

@@ -1,13 +1,14 @@
 """Handles schedule alarms: decides due instants, creates runs, and advances cadences."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wakeful.core.delivery.incidents import BAD, RECOVERING, failing
 from wakeful.core.run.effects import Observed
 from wakeful.core.run.runs import Run
 from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.cadence import (
     Cadence,
     Gap,
@@ -25,14 +26,14 @@ from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import Timing, next_after, tally
 from wakeful.features.schedules.anchoring import anchored_behind
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
-from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.plain import advance, plain_starts
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.live import Live
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
-KIND: Final = "schedule"
 # Gaps that repeat instant after instant extend one row instead of adding one each.
 REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
 
@@ -44,20 +45,39 @@ class ScheduleAlarms:
     is_always_asked = False
     brings_runs = True
 
-    def __init__(self, compilations: Compilations, terms: Live[Terms] | None = None) -> None:
+    def __init__(
+        self,
+        compilations: Compilations,
+        terms: Live[Terms] | None = None,
+        is_here: Callable[[Call], bool] | None = None,
+    ) -> None:
         self._compilations = compilations
         self._terms = terms or Live(Terms())
+        self.is_gated = False  # whether a gate may concern every run, so that none is plain
+        self._is_here = is_here  # whether this node has a callable; None: every node has all
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them."""
-        cadences = tx.cadences.due(now=due_by, limit=limit)
-        if not cadences:
+        """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them. One query finds them by due
+        time, then they are split into plain and others, so that neither keeps the other waiting."""
+        rung = tx.plain.due(now=due_by, limit=limit)
+        if not rung:
             return RingResult((), 0)
-        compiled = self._compilations.of(tx, [(c.schedule_id, c.version) for c in cadences])
-        all_decided = self._decide_all(tx, cadences, compiled, now, gap_reason)
-        due = record(tx, all_decided, now=now)
-        effects = [seen for decision in all_decided if (seen := _silence(decision, now)) is not None]
-        return RingResult(due, len(cadences), effects=effects)
+        compiled = self._compilations.of(tx, [(one.schedule_id, one.version) for one in rung])
+        # due_by < now: there is no capacity for them
+        is_possible = due_by == now and not self.is_gated and not self._terms.value.is_standby
+        plain = plain_starts(rung, compiled, now, self._is_here) if is_possible else {}
+        due = advance(tx, plain)
+        if len(plain) == len(rung):
+            return RingResult(due, len(rung))
+        others = tx.cadences.lock([one.schedule_id for one in rung if one.schedule_id not in plain])
+        decisions = [
+            self._decide(tx, others[one.schedule_id], compiled[one.schedule_id], now, gap_reason)
+            for one in rung
+            if one.schedule_id in others
+        ]
+        due += record(tx, decisions, now=now)
+        effects = [seen for decision in decisions if (seen := _silence(decision, now)) is not None]
+        return RingResult(due, len(rung), effects=effects)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Replan from now what was planned on a clock that ran ahead; future gaps are voided, completed runs kept."""
@@ -97,30 +117,6 @@ class ScheduleAlarms:
         tx.cadences.save_many(moved)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in moved])
         return schedules[-1].schedule_id
-
-    def _decide_all(
-        self,
-        tx: Tx,
-        cadences: Sequence[Cadence],
-        compiled: Mapping[int, Compiled | Broken],
-        now: Instant,
-        gap_reason: str,
-    ) -> "list[RingDecision]":
-        """The decision for each. Cadences in the same state under the same rules are decided once."""
-        decided: list[RingDecision] = []
-        fates: dict[tuple[Any, ...], RingDecision] = {}
-        for cadence in cadences:
-            known = compiled[cadence.schedule_id]
-            stand = _decision_key(cadence, known)
-            fate = None if stand is None else fates.get(stand)
-            if fate is None:
-                fate = self._decide(tx, cadence, known, now, gap_reason)
-                if stand is not None:
-                    fates[stand] = fate
-                decided.append(fate)
-            else:
-                decided.append(RingDecision(_moved_like(cadence, fate.cadence), fate.rows, known, cadence))
-        return decided
 
     def _decide(
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
@@ -310,37 +306,8 @@ def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
     )
 
 
-def _decision_key(cadence: Cadence, known: Compiled | Broken) -> tuple[Any, ...] | None:
-    """Everything its next decision depends on; None if it cannot be shared with other schedules: a run is open, it is
-    catching up or in backoff, instants ran before the clock was set back, or its definition is broken."""
-    if _open_parts(cadence) != _CLEAR or cadence.planned_through < cadence.ran_through or isinstance(known, Broken):
-        return None
-    definition = known.definition
-    return id(known.rules), _position(cadence), type(definition.action), definition.active_hours
-
-
-def _moved_like(cadence: Cadence, other: Cadence) -> Cadence:
-    """The cadence after a ring that was decided for another one in the same state."""
-    return cadence._replace(
-        state=other.state,
-        state_reason=other.state_reason,
-        state_at=other.state_at,
-        resume_at=other.resume_at,
-        planned_through=other.planned_through,
-        next_at=other.next_at,
-        ran_through=other.ran_through,
-        backoff_until=other.backoff_until,
-        catch_up_until=other.catch_up_until,
-        open_run_id=other.open_run_id,
-        queued_run_id=other.queued_run_id,
-    )
-
-
 _STATE: Final = ("state", "state_reason", "state_at", "resume_at")
 _unplanned: Final = attrgetter("schedule_id", "version", *_STATE)
-_position: Final = attrgetter(*_STATE, "planned_through", "next_at", "ran_through")
-_open_parts: Final = attrgetter("backoff_until", "catch_up_until", "open_run_id", "queued_run_id")
-_CLEAR: Final = (None, None, None, None)
 
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:

@@ -20,9 +20,9 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
-from wakeful.features.schedules.alarms import KIND, alarm_of, decided, record, taken_ahead
+from wakeful.features.schedules.alarms import alarm_of, decided, record, taken_ahead
 from wakeful.features.schedules.checks import Checked, refuse_past
-from wakeful.features.schedules.compiled import Compiled, agent_of, compile_definition, read_stored
+from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.ports.handlers import EngineHooks

@@ -9,8 +9,12 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.definition import Definition, policy_of, rules_of
 from wakeful.core.schedule.definition_json import decode_definition
+from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
+
+KIND: Final = "schedule"
+"""The kind of a schedule's runs."""
 
 KEPT_MAX: Final = 16_384
 AGENT_LANE: Final = "agent:"
@@ -26,6 +30,7 @@ class Compiled(NamedTuple):
     rules: Rules
     policy: Policy
     lane: str | None
+    is_plain: bool
 
 
 def agent_of(compiled: Compiled) -> str | None:
@@ -47,7 +52,8 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     lane = definition.lane
     if lane is None and isinstance(definition.action, Prompt):
         lane = f"{AGENT_LANE}{definition.action.agent}"
-    return Compiled(schedule_id, version, definition, rules_of(definition, schedule_id), policy_of(definition), lane)
+    rules, policy = rules_of(definition, schedule_id), policy_of(definition)
+    return Compiled(schedule_id, version, definition, rules, policy, lane, is_plain(definition))
 
 
 class Compilations:

@@ -10,10 +10,11 @@ from wakeful.core.run.settlement import Close, Policy, after_attempt, release, s
 from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, in_session
 from wakeful.core.schedule.gates import Decision, Defer, Skip
+from wakeful.core.schedule.plain import SUCCESS, is_plain_success
 from wakeful.core.schedule.policies import MINUTE, NO_RETRY
 from wakeful.core.time.instants import Instant
-from wakeful.features.schedules.alarms import KIND, rings_at
-from wakeful.features.schedules.compiled import Broken, Compilations, Compiled, agent_of, read_stored
+from wakeful.features.schedules.alarms import rings_at
+from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.features.schedules.replies import reply_of
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
@@ -85,6 +86,16 @@ class ScheduleRuns:
             _skip_queued(tx, given_up, now)
         return settled
 
+    def settle_plain(self, tx: Tx, ended: Sequence[tuple[Run, Ending]], *, node_id: int, now: Instant) -> set[int]:
+        """Settle the plain successes. Only if all endings are of schedules: owners are locked kind by kind, before any
+        run."""
+        candidates = [run for run, ending in ended if is_plain_success(run, ending)]
+        if not candidates or any(run.kind != KIND for run, _ in ended):
+            return set()
+        compiled = self._compilations.of(tx, [(run.schedule_id, run.version) for run in candidates])
+        rows = [closed(run, SUCCESS, now=now, result=None) for run in candidates if _is_plain(compiled, run)]
+        return tx.plain.settle(node_id, rows) if rows else set()
+
     def _held_back(self, tx: Tx, run: Run, now: Instant) -> Decision:
         """The decision of the first gate that does not admit the run."""
         for gate in self._gates:
@@ -141,6 +152,11 @@ class ScheduleRuns:
         ]
         if moves:
             tx.alarms.move_many(ALARM_SCHEDULE, moves)
+
+
+def _is_plain(compiled: Mapping[int, Compiled | Broken], run: Run) -> bool:
+    known = compiled.get(run.schedule_id)
+    return isinstance(known, Compiled) and known.is_plain and known.version == run.version
 
 
 def _settle(

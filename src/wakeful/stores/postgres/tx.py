@@ -8,6 +8,7 @@ from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.database import PostgresDatabase
 from wakeful.stores.postgres.lanes import PostgresLanes
 from wakeful.stores.postgres.new_schedules import add_schedules
+from wakeful.stores.postgres.plain import PostgresPlainPath
 from wakeful.stores.postgres.runs import PostgresRuns
 from wakeful.stores.shared.tx import HotPath, StoreTx
 
@@ -19,6 +20,7 @@ def tx_on(session: Session) -> StoreTx:
         PostgresAlarms(session),
         PostgresRuns(session),
         PostgresLanes(session),
+        PostgresPlainPath(session),
         partial(add_schedules, session),
     )
     return StoreTx(PostgresDatabase(session), hot)

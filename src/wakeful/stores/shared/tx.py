@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from wakeful.ports.plain import PlainPath
 from wakeful.ports.store import Alarms, Cadences, Lanes, Report, Runs
 from wakeful.stores.shared.answers import SharedAnswers
 from wakeful.stores.shared.bus import SharedBus
@@ -30,6 +31,7 @@ class HotPath(NamedTuple):
     alarms: Alarms
     runs: Runs
     lanes: Lanes
+    plain: PlainPath
     add_schedules: AddSchedules
 
 
@@ -53,6 +55,7 @@ class StoreTx:
         "meta",
         "nodes",
         "owners",
+        "plain",
         "runs",
         "schedules",
         "sessions",
@@ -67,6 +70,7 @@ class StoreTx:
         self.alarms = hot.alarms
         self.runs = hot.runs
         self.lanes = hot.lanes
+        self.plain = hot.plain
         self.schedules = SharedSchedules(db, hot.add_schedules)
         self.slots = SharedSlots(db)
         self.nodes = SharedNodes(db)

@@ -9,6 +9,7 @@ from wakeful.stores.sqlite.cadences import SqliteCadences
 from wakeful.stores.sqlite.database import SqliteDatabase
 from wakeful.stores.sqlite.lanes import SqliteLanes
 from wakeful.stores.sqlite.new_schedules import add_schedules
+from wakeful.stores.sqlite.plain import SqlitePlainPath
 from wakeful.stores.sqlite.runs import SqliteRuns
 
 
@@ -19,6 +20,7 @@ def tx_on(connection: Connection) -> StoreTx:
         SqliteAlarms(connection),
         SqliteRuns(connection),
         SqliteLanes(connection),
+        SqlitePlainPath(connection),
         partial(add_schedules, connection),
     )
     return StoreTx(SqliteDatabase(connection), hot)

@@ -1,0 +1,73 @@
+"""Starts the instants that take the plain path (`core.schedule.plain`)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.plain import following
+from wakeful.core.time.instants import Instant
+from wakeful.features.schedules.compiled import KIND, Broken, Compiled
+from wakeful.ports.handlers import Due
+from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.store import Tx
+
+
+class PlainStart(NamedTuple):
+    """An instant that becomes a run, and the one after it."""
+
+    compiled: Compiled
+    instant: Instant
+    due_at: Instant
+    next_at: Instant
+
+
+def plain_starts(
+    rung: Sequence[DueSchedule],
+    compiled: Mapping[int, Compiled | Broken],
+    now: Instant,
+    is_here: Callable[[Call], bool] | None,
+) -> dict[int, PlainStart]:
+    """The due schedules that take the plain path. Their next instant is computed once for equal rules.
+
+    `is_here` says whether this node has a callable; None: every node has all."""
+    starts: dict[int, PlainStart] = {}
+    next_at: dict[tuple[int, Instant, Instant], Instant | None] = {}
+    for schedule_id, _, instant, due_at, is_clear in rung:
+        known = compiled[schedule_id]
+        if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
+            continue
+        action = known.definition.action
+        if is_here is not None and isinstance(action, Call) and not is_here(action):
+            continue
+        key = id(known.rules), instant, due_at
+        if key not in next_at:
+            next_at[key] = following(known.rules, instant, due_at, now)
+        if (following_at := next_at[key]) is not None:
+            starts[schedule_id] = PlainStart(known, instant, due_at, following_at)
+    return starts
+
+
+def advance(tx: Tx, starts: Mapping[int, PlainStart]) -> list[Due]:
+    """Move the cadences and alarms; returns the runs, not yet written."""
+    if not starts:
+        return []
+    moves: list[Advance] = []
+    due: list[Due] = []
+    for run_id, (compiled, instant, due_at, next_at) in zip(
+        tx.runs.reserve_ids(len(starts)), starts.values(), strict=True
+    ):
+        moves.append(Advance(compiled.schedule_id, instant, next_at, run_id, next_at + compiled.rules.offset))
+        run = planned(
+            run_id=run_id,
+            kind=KIND,
+            schedule_id=compiled.schedule_id,
+            version=compiled.version,
+            planned_at=instant,
+            due_at=due_at,
+            trigger="schedule",
+            lane=None,
+        )
+        due.append(Due(run, is_plain=True))
+    tx.plain.advance(moves)
+    return due

@@ -1,0 +1,55 @@
+"""The plain path (`core.schedule.plain`) in the store: narrow statements where no decision is needed.
+
+A cadence is clear if it is active, plans a next instant, has no open or queued run, no backoff and no backlog, and no
+instant beyond its boundary has run.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant
+
+
+class DueSchedule(NamedTuple):
+    """A schedule whose alarm is due, locked."""
+
+    schedule_id: int
+    version: int
+    next_at: Instant | None
+    due_at: Instant
+    is_clear: int
+
+
+class Advance(NamedTuple):
+    """A clear cadence that moves on by one instant, which became a run."""
+
+    schedule_id: int
+    planned_through: Instant
+    next_at: Instant
+    run_id: int
+    due_at: Instant  # of the next instant's alarm
+
+
+class PlainPath(Protocol):
+    """See the module."""
+
+    def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
+        """Schedules whose alarm is due, oldest first, locked; those another node has locked are left out."""
+        ...
+
+    def advance(self, moves: Sequence[Advance]) -> None:
+        """Move cadences and their alarms. The caller holds the locks, and writes the runs."""
+        ...
+
+    def start(self, rows: Sequence[Run]) -> None:
+        """Write runs that start as they are written: first attempt, first fence, nothing reported yet."""
+        ...
+
+    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+        """Close these runs as written in the rows, and free their schedules. Returns the ids of those it closed.
+
+        It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
+        schedule is not in order (not active, errors or trouble, another run open or queued, no next instant). The
+        cadences of all of them are locked."""
+        ...

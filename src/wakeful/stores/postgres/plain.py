@@ -1,0 +1,94 @@
+"""The plain path, in PostgreSQL. Locks are taken in the usual order: cadences, then runs, each by id."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Final
+
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant
+from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.plans import ALARM_SCHEDULE
+from wakeful.stores.shared.plain import CLEAR, IN_ORDER, START_COLUMNS, START_CONSTANTS
+from wakeful.stores.postgres.alarms import MOVE
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.rows import arrays_of, ids, int_array, unnest_of, update_some
+
+_TEXTS: Final = frozenset({"kind", "trigger", "rung", "outcome", "last_outcome"})
+
+# Schedules whose alarm is due, oldest first.
+LOOK_DUE = f"""
+SELECT schedule_id, version, next_at, alarms.due_at, ({CLEAR})::int
+FROM alarms JOIN cadences ON schedule_id = ref
+WHERE kind = 'schedule' AND priority = 1 AND parked = 0 AND due_at <= $1
+ORDER BY due_at, ref LIMIT $2
+"""
+
+# The same, locked, without waiting for other nodes. Every tested column is on the locked rows.
+DUE = f"{LOOK_DUE} FOR UPDATE SKIP LOCKED"
+
+# Move clear cadences to their next instants, and their alarms with them.
+_ADVANCED: Final = ("schedule_id", "planned_through", "next_at", "open_run_id", "last_row_id")
+ADVANCE = update_some("cadences", frozenset(), key="schedule_id", columns=_ADVANCED[1:])
+
+# Insert runs that start as they are written.
+START = f"""
+INSERT INTO runs ({", ".join((*START_COLUMNS, *START_CONSTANTS))})
+SELECT new.*, {", ".join(START_CONSTANTS.values())} FROM {unnest_of(START_COLUMNS, _TEXTS)} AS new
+"""
+_started = attrgetter(*START_COLUMNS)
+
+# Cadences by id, locked, with their open run if they are in order.
+LOCK = f"""
+SELECT CASE WHEN {IN_ORDER} THEN open_run_id END FROM cadences
+WHERE schedule_id = ANY($1::bigint[]) ORDER BY schedule_id FOR UPDATE
+"""
+
+# Of these runs, those this node holds as it claimed them, locked.
+HELD = """
+SELECT run_id, fence FROM runs
+WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running'
+  AND ladder IS NULL AND process IS NULL AND definition IS NULL
+ORDER BY run_id FOR UPDATE
+"""
+
+# Close runs, and free their schedules.
+_CLOSED: Final = ("run_id", "outcome", "rung", "ended_at")
+CLOSE = update_some("runs", _TEXTS, key="run_id", columns=_CLOSED[1:], also=", owner = NULL, deadline_at = NULL")
+_FREED: Final = ("schedule_id", "last_run_at", "last_outcome", "last_success_at")
+FREE = update_some(
+    "cadences", _TEXTS, key="schedule_id", columns=_FREED[1:], also=", open_run_id = NULL, last_error = NULL"
+)
+
+
+class PostgresPlainPath:
+    """See `ports.plain.PlainPath`."""
+
+    __slots__ = ("_session",)
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
+        query = LOOK_DUE if self._session.is_reading else DUE
+        return list(map(DueSchedule._make, self._session.rows(query, now, limit)))
+
+    def advance(self, moves: Sequence[Advance]) -> None:
+        rows = [(move.schedule_id, move.planned_through, move.next_at, move.run_id, move.run_id) for move in moves]
+        self._session.save(ADVANCE, len(rows), *arrays_of(rows, _ADVANCED, _TEXTS))
+        refs, due_at = int_array(move.schedule_id for move in moves), int_array(move.due_at for move in moves)
+        self._session.change(MOVE, ALARM_SCHEDULE, refs, due_at)
+
+    def start(self, rows: Sequence[Run]) -> None:
+        self._session.change(START, *arrays_of(list(map(_started, rows)), START_COLUMNS, _TEXTS))
+
+    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+        open_runs = self._session.rows(LOCK, ids(run.schedule_id for run in ended))
+        wanted = ids(run_id for (run_id,) in open_runs if run_id is not None)
+        fences: dict[int, int] = dict(self._session.rows(HELD, wanted, node_id))
+        held = [run for run in ended if fences.get(run.run_id) == run.fence]
+        if held:
+            closed = [(run.run_id, run.outcome, run.rung, run.ended_at) for run in held]
+            self._session.save(CLOSE, len(held), *arrays_of(closed, _CLOSED, _TEXTS))
+            freed = [(run.schedule_id, run.started_at, run.outcome, run.ended_at) for run in held]
+            self._session.save(FREE, len(held), *arrays_of(freed, _FREED, _TEXTS))
+        return {run.run_id for run in held}

@@ -1,0 +1,30 @@
+"""The conditions and constants of the plain path, the same in both databases."""
+
+from typing import Final
+
+CLEAR: Final = (
+    "state = 'active' AND next_at IS NOT NULL AND open_run_id IS NULL AND queued_run_id IS NULL"
+    " AND backoff_until IS NULL AND catch_up_until IS NULL AND ran_through <= planned_through"
+)
+"""Whether a cadence is clear."""
+
+IN_ORDER: Final = (
+    "state = 'active' AND next_at IS NOT NULL AND queued_run_id IS NULL AND backoff_until IS NULL"
+    " AND catch_up_until IS NULL AND consecutive_errors = 0 AND trouble = 0"
+)
+"""Whether a success changes nothing of a cadence but what it says about the last run."""
+
+START_COLUMNS: Final = (
+    "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "owner",
+    "version", "started_at", "claimed_at", "deadline_at",
+)  # fmt: skip
+START_CONSTANTS: Final = {
+    "instants": "1",
+    "outcome": "'running'",
+    "attempt": "1",
+    "crashes": "0",
+    "waits": "0",
+    "fence": "1",
+    "stuck": "0",
+}
+"""A run that starts as it is written: the columns that differ, those that do not, and the others are NULL."""

@@ -1,0 +1,80 @@
+"""The plain path, in SQLite. There is one writer, so reading a row is locking it."""
+
+from collections.abc import Sequence
+from operator import attrgetter
+from sqlite3 import Connection
+
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import Instant
+from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.stores.shared.plain import CLEAR, IN_ORDER, START_COLUMNS, START_CONSTANTS
+from wakeful.stores.sqlite.rows import ids
+
+# Schedules whose alarm is due, oldest first.
+DUE = f"""
+SELECT schedule_id, version, next_at, alarms.due_at, {CLEAR}
+FROM alarms INDEXED BY alarms_due CROSS JOIN cadences ON schedule_id = ref
+WHERE kind = 'schedule' AND priority = 1 AND parked = 0 AND due_at IS NOT NULL AND due_at <= ?
+ORDER BY due_at, ref LIMIT ?
+"""
+
+# Move a clear cadence to its next instant, and its alarm with it.
+ADVANCE = """
+UPDATE cadences SET planned_through = ?1, next_at = ?2, open_run_id = ?3, last_row_id = ?3
+WHERE schedule_id = ?4
+"""
+MOVE = "UPDATE alarms SET due_at = ? WHERE kind = 'schedule' AND ref = ?"
+
+# Insert a run that starts as it is written.
+START = f"""
+INSERT INTO runs ({", ".join((*START_COLUMNS, *START_CONSTANTS))})
+VALUES ({", ".join("?" for _ in START_COLUMNS)}, {", ".join(START_CONSTANTS.values())})
+"""
+_started = attrgetter(*START_COLUMNS)
+
+# Of these runs, those this node holds as it claimed them, with a schedule that is in order.
+HELD = f"""
+SELECT run_id, fence FROM json_each(:run_ids) AS ended
+CROSS JOIN runs ON run_id = ended.value CROSS JOIN cadences ON cadences.schedule_id = runs.schedule_id
+WHERE owner = :node_id AND outcome = 'running' AND ladder IS NULL AND process IS NULL AND definition IS NULL
+  AND open_run_id = run_id AND {IN_ORDER}
+"""
+
+# Close a run, and free its schedule.
+CLOSE = "UPDATE runs SET outcome = ?, rung = ?, ended_at = ?, owner = NULL, deadline_at = NULL WHERE run_id = ?"
+FREE = """
+UPDATE cadences
+SET open_run_id = NULL, last_run_at = ?, last_outcome = ?, last_error = NULL, last_success_at = ?
+WHERE schedule_id = ?
+"""
+
+
+class SqlitePlainPath:
+    """See `ports.plain.PlainPath`."""
+
+    __slots__ = ("_connection",)
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
+        return list(map(DueSchedule._make, self._connection.execute(DUE, (now, limit))))
+
+    def advance(self, moves: Sequence[Advance]) -> None:
+        self._connection.executemany(
+            ADVANCE, [(move.planned_through, move.next_at, move.run_id, move.schedule_id) for move in moves]
+        )
+        self._connection.executemany(MOVE, [(move.due_at, move.schedule_id) for move in moves])
+
+    def start(self, rows: Sequence[Run]) -> None:
+        self._connection.executemany(START, map(_started, rows))
+
+    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+        wanted = {"run_ids": ids(run.run_id for run in ended), "node_id": node_id}
+        fences: dict[int, int] = dict(self._connection.execute(HELD, wanted).fetchall())
+        held = [run for run in ended if fences.get(run.run_id) == run.fence]
+        self._connection.executemany(CLOSE, [(run.outcome, run.rung, run.ended_at, run.run_id) for run in held])
+        self._connection.executemany(
+            FREE, [(run.started_at, run.outcome, run.ended_at, run.schedule_id) for run in held]
+        )
+        return {run.run_id for run in held}
