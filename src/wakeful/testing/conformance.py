@@ -31,6 +31,7 @@ from wakeful.testing.conformance_ledger import (
     TestWhatFellIntoAGap,
 )
 from wakeful.testing.conformance_outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
+from wakeful.testing.conformance_plain import TestPlainPath
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
 from wakeful.testing.conformance_rows import MakeStore
 from wakeful.testing.conformance_slots import TestSlots
@@ -67,6 +68,7 @@ __all__ = [
     "TestNodes",
     "TestOutbox",
     "TestOwners",
+    "TestPlainPath",
     "TestPruning",
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",

@@ -1,0 +1,186 @@
+# ruff: noqa: S101 - these are tests: they assert
+"""Conformance: the plain path, which claims and settles what needs no decision."""
+
+from typing import Any
+
+import pytest
+
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.store import Store, Tx
+from wakeful.testing.conformance_rows import (
+    NOW,
+    MakeStore,
+    a_cadence,
+    a_node,
+    put_cadences,
+    run_alarm,
+    running,
+    schedule_alarm,
+)
+
+# What makes a cadence not clear.
+NOT_CLEAR: tuple[dict[str, Any], ...] = (
+    {"state": "paused"},
+    {"state": "disabled"},
+    {"next_at": None},
+    {"open_run_id": 7},
+    {"queued_run_id": 7},
+    {"backoff_until": NOW - 1},
+    {"catch_up_until": NOW - 1},
+    {"ran_through": NOW + 1},
+)
+
+# What keeps a success from being settled by the plain path, of the schedule and of the run.
+NOT_IN_ORDER: tuple[dict[str, Any], ...] = (
+    {"state": "paused"},
+    {"next_at": None},
+    {"open_run_id": 99},
+    {"open_run_id": None},
+    {"queued_run_id": 99},
+    {"backoff_until": NOW + 1},
+    {"catch_up_until": NOW + 1},
+    {"consecutive_errors": 1},
+    {"trouble": 1},
+)
+TOUCHED: tuple[dict[str, Any], ...] = (
+    {"fence": 2},
+    {"ladder": '{"accepted": 1}'},
+    {"process": "{}"},
+    {"definition": "{}"},
+    {"outcome": "waiting", "owner": None},
+    {"owner": 99},
+)
+
+
+class TestPlainPath:
+    """Narrow statements, with the same result as the whole rows."""
+
+    async def test_due_schedules_come_oldest_first_and_say_whether_they_are_clear(self, make_store: MakeStore) -> None:
+        """Due means due by now, inclusive; inactive, parked and later ones are left out."""
+        store = await make_store()
+        alarms = [
+            schedule_alarm(1, NOW),
+            schedule_alarm(2, NOW - 5),
+            schedule_alarm(3, NOW + 1),
+            schedule_alarm(4, None),
+            schedule_alarm(5, NOW - 9, priority=0),
+            schedule_alarm(6, NOW - 7, parked=1),
+        ]
+        rows = [a_cadence(n, version=n, next_at=NOW - n) for n in range(1, 8)]
+        await store.write(lambda tx: put_cadences(tx, *rows))
+        await store.write(lambda tx: tx.alarms.set_many([*alarms, run_alarm(7, NOW - 99)]))
+        expected = [
+            DueSchedule(5, 5, NOW - 5, NOW - 9, 1),
+            DueSchedule(2, 2, NOW - 2, NOW - 5, 1),
+            DueSchedule(1, 1, NOW - 1, NOW, 1),
+        ]
+        assert await store.write(lambda tx: tx.plain.due(now=NOW, limit=99)) == expected
+        assert await store.read(lambda tx: tx.plain.due(now=NOW, limit=2)) == expected[:2]
+        assert await store.read(lambda tx: tx.plain.due(now=NOW - 10, limit=2)) == []
+
+    async def test_a_cadence_with_anything_to_decide_is_not_clear(self, make_store: MakeStore) -> None:
+        """Each of these alone is enough."""
+        store = await make_store()
+        rows = [a_cadence(1), *(a_cadence(n, **change) for n, change in enumerate(NOT_CLEAR, start=2))]
+        await store.write(lambda tx: put_cadences(tx, *rows))
+        await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(row.schedule_id) for row in rows]))
+        due = await store.read(lambda tx: tx.plain.due(now=NOW, limit=99))
+        assert [(one.schedule_id, one.is_clear) for one in due] == [(1, 1)] + [
+            (row.schedule_id, 0) for row in rows if row.schedule_id != 1
+        ]
+
+    async def test_advancing_moves_the_cadence_and_its_alarm_and_nothing_else(self, make_store: MakeStore) -> None:
+        """The run becomes the open one and the newest row."""
+        store = await make_store()
+        rows = [a_cadence(n, last_outcome="succeeded", session_id=f"s{n}") for n in range(1, 5)]
+        await store.write(lambda tx: put_cadences(tx, *rows))
+        await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(n) for n in range(1, 5)]))
+        moves = [Advance(n, NOW + n, NOW + 10 * n, 500 + n, NOW + 11 * n) for n in (1, 3, 4)]
+        await store.write(lambda tx: tx.plain.advance(moves))
+        after = await store.read(lambda tx: tx.cadences.lock(range(1, 5)))
+        assert after == {2: rows[1]} | {
+            n: rows[n - 1]._replace(
+                planned_through=NOW + n, next_at=NOW + 10 * n, open_run_id=500 + n, last_row_id=500 + n
+            )
+            for n in (1, 3, 4)
+        }
+        alarms = await store.read(lambda tx: tx.alarms.by_refs("schedule", range(1, 5)))
+        assert {ref: alarm.due_at for ref, alarm in alarms.items()} == {
+            1: NOW + 11, 2: NOW, 3: NOW + 33, 4: NOW + 44,
+        }  # fmt: skip
+
+    async def test_a_started_run_reads_back_whole(self, make_store: MakeStore) -> None:
+        """Also one that is claimed and not yet started; an instant that has a row is refused."""
+        store = await make_store()
+        rows = [
+            running(1, 5, deadline_at=NOW + 9, rung="started"),
+            running(2, 5, schedule_id=2, version=3, deadline_at=NOW + 8, rung="claimed", claimed_at=NOW + 1),
+        ]
+        await store.write(lambda tx: tx.runs.reserve_ids(9))
+        await store.write(lambda tx: tx.plain.start(rows))
+        assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == rows
+        twice = running(3, 5, occurrence=rows[0].occurrence)
+        with pytest.raises(Exception):  # noqa: B017 - each database has its own
+            await store.write(lambda tx: tx.plain.start([twice]))
+        assert len(await store.read(lambda tx: tx.runs.page(limit=9))) == 2
+
+    async def test_a_success_closes_the_run_and_frees_the_schedule(self, make_store: MakeStore) -> None:
+        """The whole rows, as the general path would write them."""
+        store = await make_store()
+        node_id = await _held(store, [a_cadence(1, open_run_id=1), a_cadence(2, open_run_id=2, last_error="old")])
+        ended = [_ended(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {1, 2}
+        assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == ended
+        free = {"last_run_at": NOW, "last_outcome": "succeeded", "last_success_at": NOW + 5}
+        assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {n: a_cadence(n, **free) for n in (1, 2)}
+
+    @pytest.mark.parametrize("change", NOT_IN_ORDER, ids=lambda change: next(iter(change)))
+    async def test_a_schedule_that_is_not_in_order_is_left_alone(
+        self, make_store: MakeStore, change: dict[str, Any]
+    ) -> None:
+        """And so is its run; others of the same batch are settled."""
+        store = await make_store()
+        odd = a_cadence(1, open_run_id=1)._replace(**change)
+        node_id = await _held(store, [odd, a_cadence(2, open_run_id=2)])
+        ended = [_ended(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {2}
+        assert (await store.read(lambda tx: tx.runs.lock([1])))[1] == running(1, node_id, deadline_at=NOW + 9)
+        assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == odd
+
+    @pytest.mark.parametrize("change", TOUCHED, ids=lambda change: next(iter(change)))
+    async def test_a_run_that_changed_since_its_claim_is_left_alone(
+        self, make_store: MakeStore, change: dict[str, Any]
+    ) -> None:
+        """Another node took it, it waits, or it has something to say."""
+        store = await make_store()
+        cadences = [a_cadence(1, open_run_id=1), a_cadence(2, open_run_id=2)]
+        node_id = await _held(store, cadences)
+        touched = running(1, node_id, deadline_at=NOW + 9)._replace(**change)
+        await store.write(lambda tx: tx.runs.save_many([touched]))
+        ended = [_ended(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {2}
+        assert (await store.read(lambda tx: tx.runs.lock([1])))[1] == touched
+        assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == cadences[0]
+
+
+async def _held(store: Store, cadences: list[Cadence]) -> int:
+    """These cadences, and a run of each that a node holds; returns the node."""
+
+    def put(tx: Tx) -> int:
+        node_id = a_node(tx)
+        put_cadences(tx, *cadences)
+        tx.runs.reserve_ids(len(cadences))
+        tx.runs.add_many(
+            [running(one.schedule_id, node_id, schedule_id=one.schedule_id, deadline_at=NOW + 9) for one in cadences]
+        )
+        return node_id
+
+    return await store.write(put)
+
+
+def _ended(run_id: int, node_id: int) -> Run:
+    """The row of such a run after its success."""
+    held = running(run_id, node_id, schedule_id=run_id)
+    return held._replace(outcome="succeeded", rung="finished", ended_at=NOW + 5, owner=None)
