@@ -250,6 +250,11 @@ class Judge:
 
     def _judge_birth(self, book: Book, row: Run, before: Cadence | None, now: Instant) -> Iterator[str]:
         """A planned row that was not there before."""
+        if row.outcome in NOT_RUN:
+            # Instants that ran while the clock was ahead, and that the ledger has forgotten since: it cannot know.
+            for other in book.between(row.planned_at - 1, laws.last_instant(row)):
+                if other.run_id in book.pruned:
+                    book.void(other.run_id)
         twins = book.between(row.planned_at - 1, row.planned_at)
         if len(twins) > 1:
             yield from laws.one_row_per_instant(book.name, twins)
