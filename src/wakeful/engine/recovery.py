@@ -175,8 +175,8 @@ async def turn_back(store: Store, hooks: EngineHooks, *, now: Instant, by: Durat
     """The clock was ahead by `by` and went back: plan from now, bring waiting runs closer, reset the recorded high."""
 
     def finish(tx: Tx) -> None:
-        # Runs that waited on the wrong clock are due beyond its high: everything due before that was rung then.
-        tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE)
+        # Retries that were planned on the wrong clock are due beyond its high.
+        tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE, now=now)
         tx.meta.set(CLOCK_HIGH, str(now))
 
     for handler in hooks.alarms:

@@ -163,6 +163,7 @@ class Alarms(Protocol):
         """Postpone the first due alarm of a kind; returns its ref, or None if none is due."""
         ...
 
-    def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
-        """Bring run alarms due after `beyond`, and parked ones, forward by `by`: their clock was ahead."""
+    def shift_waiting(self, *, by: Duration, beyond: Instant, now: Instant) -> int:
+        """Bring run alarms forward by `by` whose clock was ahead: those due after `beyond`, parked ones, and those of
+        runs whose instant lies after `now`."""
         ...

@@ -319,14 +319,16 @@ class TestAlarms:
             assert await store.read(lambda tx: tx.alarms.next_due_at()) == due_at
 
     async def test_waiting_runs_can_be_brought_nearer(self, make_store: MakeStore) -> None:
-        """Only run alarms, those due strictly beyond and those parked; returns how many."""
+        """Only run alarms: due strictly beyond, parked, or with an instant that lies ahead. Returns how many."""
         store = await make_store()
         alarms = [run_alarm(1, NOW), run_alarm(2, NOW + 1), run_alarm(3, NOW + 500, priority=0), run_alarm(4, None)]
         alarms += [run_alarm(6, NOW - 9, lane="l", parked=1), schedule_alarm(5, NOW + 500)]
+        alarms += [run_alarm(7, NOW - 5), run_alarm(8, NOW - 5)]
+        await store.write(lambda tx: put_runs(tx, a_run(7, due_at=NOW - 40), a_run(8, due_at=NOW - 60)))
         await store.write(lambda tx: tx.alarms.set_many(alarms))
-        assert await store.write(lambda tx: tx.alarms.shift_waiting(by=400, beyond=NOW)) == 3
+        assert await store.write(lambda tx: tx.alarms.shift_waiting(by=400, beyond=NOW, now=NOW - 50)) == 4
         found = await store.read(lambda tx: tx.alarms.by_refs("run", range(9)))
-        expected = {1: NOW, 2: NOW - 399, 3: NOW + 100, 4: None, 6: NOW - 409}
+        expected = {1: NOW, 2: NOW - 399, 3: NOW + 100, 4: None, 6: NOW - 409, 7: NOW - 405, 8: NOW - 5}
         assert {ref: alarm.due_at for ref, alarm in found.items()} == expected
         assert (await store.read(lambda tx: tx.alarms.by_refs("schedule", [5])))[5].due_at == NOW + 500
 

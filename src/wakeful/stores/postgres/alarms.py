@@ -77,7 +77,11 @@ UPDATE alarms SET due_at = $3 WHERE kind = $1 AND ref = (SELECT ref FROM first) 
 # Bring waiting runs forward: the clock their times are based on was ahead. Rows are locked in key order.
 SHIFT_WAITING = """
 WITH waiting AS (
-  SELECT ref FROM alarms WHERE kind = 'run' AND (due_at > $2 OR parked = 1) ORDER BY ref FOR UPDATE
+  SELECT ref FROM alarms
+  WHERE kind = 'run' AND (
+    due_at > $2 OR parked = 1 OR EXISTS (SELECT 1 FROM runs WHERE runs.run_id = alarms.ref AND runs.due_at > $3)
+  )
+  ORDER BY ref FOR UPDATE OF alarms
 )
 UPDATE alarms SET due_at = due_at - $1 WHERE kind = 'run' AND ref = ANY(ARRAY(SELECT ref FROM waiting))
 """
@@ -129,5 +133,5 @@ class PostgresAlarms:
         found = self._session.rows(HOLD_OFF_FIRST, kind, now, until)
         return int(found[0][0]) if found else None
 
-    def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
-        return self._session.change(SHIFT_WAITING, by, beyond)
+    def shift_waiting(self, *, by: Duration, beyond: Instant, now: Instant) -> int:
+        return self._session.change(SHIFT_WAITING, by, beyond, now)

@@ -61,8 +61,14 @@ UPDATE alarms SET due_at = :until WHERE kind = :kind AND ref = (
 """
 
 # Bring waiting runs forward: the clock their times are based on was ahead. Parked ones were due already, perhaps by
-# that clock, and must be due when their lane is freed.
-SHIFT_WAITING = "UPDATE alarms SET due_at = due_at - ? WHERE kind = 'run' AND (due_at > ? OR parked = 1)"
+# that clock, and must be due when their lane is freed. So must those whose instant lies ahead now: they were rung by
+# that clock, and there was no capacity for them.
+SHIFT_WAITING = """
+UPDATE alarms SET due_at = due_at - :by
+WHERE kind = 'run' AND (
+  due_at > :beyond OR parked = 1 OR EXISTS (SELECT 1 FROM runs WHERE run_id = ref AND runs.due_at > :now)
+)
+"""
 
 
 def _due_at(move: tuple[int, Instant | None]) -> tuple[Instant | None]:
@@ -120,5 +126,5 @@ class SqliteAlarms:
                 return int(found[0][0])
         return None
 
-    def shift_waiting(self, *, by: Duration, beyond: Instant) -> int:
-        return self._connection.execute(SHIFT_WAITING, (by, beyond)).rowcount
+    def shift_waiting(self, *, by: Duration, beyond: Instant, now: Instant) -> int:
+        return self._connection.execute(SHIFT_WAITING, {"by": by, "beyond": beyond, "now": now}).rowcount
