@@ -65,7 +65,7 @@ class TestPlainPath:
             schedule_alarm(2, NOW - 5),
             schedule_alarm(3, NOW + 1),
             schedule_alarm(4, None),
-            schedule_alarm(5, NOW - 9, priority=0),
+            schedule_alarm(5, NOW - 9),
             schedule_alarm(6, NOW - 7, parked=1),
         ]
         rows = [a_cadence(n, version=n, next_at=NOW - n) for n in range(1, 8)]

@@ -8,10 +8,10 @@ from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.plans import ALARM_SCHEDULE
-from wakeful.stores.shared.plain import CLEAR, IN_ORDER, START_COLUMNS, START_CONSTANTS
 from wakeful.stores.postgres.alarms import MOVE
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays_of, ids, int_array, unnest_of, update_some
+from wakeful.stores.shared.plain import CLEAR, IN_ORDER, START_COLUMNS, START_CONSTANTS
 
 _TEXTS: Final = frozenset({"kind", "trigger", "rung", "outcome", "last_outcome"})
 
