@@ -1,8 +1,8 @@
 """Trouble: a store that is out of order, a tick that fails, a row that cannot be read. The clock goes on (L9)."""
 
+import asyncio
 from typing import Any
 
-import asyncio
 import pytest
 
 from features.kit import Bot, World, ledger, short, virtual

@@ -13,12 +13,16 @@ from wakeful.core.run.settlement import Wait
 from wakeful.core.run.transitions import waiting
 from wakeful.core.schedule import cadence as core_cadence
 from wakeful.core.schedule.cadence import Cadence, Gap, Plan, Rules
+from wakeful.core.schedule.plain import following
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.time.timing import next_after
 from wakeful.engine import engine as engine_module
 from wakeful.engine import settling
-from wakeful.features.schedules import alarms, commands
+from wakeful.features.schedules import alarms, commands, plain
+from wakeful.stores.shared.plain import CLEAR
+from wakeful.stores.sqlite import plain as sqlite_plain
 from wakeful.stores.sqlite.lanes import SqliteLanes
+from wakeful.stores.sqlite.plain import SqlitePlainPath
 from wakeful.stores.sqlite.runs import SqliteRuns
 from worlds import performers
 from worlds.faults import Behaviour, Climate
@@ -104,6 +108,34 @@ def never_turn_back(patch: Patch) -> None:
     patch.setattr(engine_module, "turn_back", unmoved)
 
 
+def plain_path_skips_an_instant(patch: Patch) -> None:
+    """The plain path moves on to the instant after the next."""
+
+    def skipping(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> Instant | None:
+        following_at = following(rules, instant, due_at, now)
+        return None if following_at is None else next_after(rules.timing, following_at)
+
+    patch.setattr(plain, "following", skipping)
+
+
+def plain_path_takes_everything(patch: Patch) -> None:
+    """Every cadence is taken for clear, also one with an open run or a backoff."""
+    patch.setattr(sqlite_plain, "DUE", sqlite_plain.DUE.replace(CLEAR, "1"))
+
+
+def plain_path_settles_for_anyone(patch: Patch) -> None:
+    """The plain path does not compare fences."""
+
+    def settle(self: SqlitePlainPath, node_id: int, ended: Sequence[Run]) -> set[int]:
+        runs = SqliteRuns(self._connection).lock([run.run_id for run in ended])
+        return real_settle(self, node_id, [run._replace(fence=runs[run.run_id].fence) for run in ended])
+
+    real_settle = SqlitePlainPath.settle
+    held = sqlite_plain.HELD.replace("owner = :node_id AND", ":node_id = :node_id AND")
+    patch.setattr(sqlite_plain, "HELD", held)
+    patch.setattr(SqlitePlainPath, "settle", settle)
+
+
 ALONE = Climate(days=20, outages_per_day=1, deeds_per_day=3, schedules=8, pace=3 * HOUR, outage_max=DAY)
 ROUGH = Climate(days=6, crash_per_commit=0.05, schedules=8, pace=20 * MINUTE)
 BUSY_PEOPLE = Climate(days=6, deeds_per_day=80, schedules=10, pace=20 * MINUTE)
@@ -135,6 +167,9 @@ def _make_answers_late(patch: Patch) -> None:
         pytest.param(forget_crashes, "L2", ROUGH, 0, id="crashes not counted"),
         pytest.param(pause_without_effect, "L2", BUSY_PEOPLE, 0, id="pauses without effect"),
         pytest.param(never_turn_back, "L3", WRONG_CLOCKS, 0, id="never turned back"),
+        pytest.param(plain_path_skips_an_instant, "L2", ALONE, 0, id="plain path skips an instant"),
+        pytest.param(plain_path_takes_everything, "L2", ALONE, 0, id="plain path takes everything"),
+        pytest.param(plain_path_settles_for_anyone, "L6", FREEZING, 0, id="plain path without a fence"),
     ],
 )
 def test_a_broken_law_is_caught_and_named(

@@ -24,6 +24,7 @@ from worlds.faults import Deed
 from worlds.inhabitants import Act, Boot, Tenant
 from worlds.laws import Ending
 from worlds.performers import Programs, SimAction
+from worlds.plain_law import watch_plain_path
 from worlds.system import System
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Machine:
         self._watcher = watcher = _Watcher(world, self)
         self._clock = clock = VirtualClock(world.loop, wall=world.wall)
         self._store = store = SqliteStore.open_inline(world.path, hook=watcher, shared_clock=world.climate.nodes > 1)
+        watch_plain_path(store, world.report)
         self._actions = tuple(
             SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
             for sort in ("call", "request", "program")
