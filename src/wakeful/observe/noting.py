@@ -9,6 +9,7 @@ from typing import Any
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
+from wakeful.ports.plain import PlainPath
 from wakeful.ports.sink import NodeEntered
 from wakeful.ports.store import Cadences, Mark, NewSchedule, Nodes, Report, Runs, Schedule, Schedules, Tx
 
@@ -60,7 +61,7 @@ class Notes:
 class NotedTx:
     """A transaction that notes what is read under lock and written; everything else passes through."""
 
-    __slots__ = ("_notes", "_tx", "cadences", "nodes", "runs", "schedules")
+    __slots__ = ("_notes", "_tx", "cadences", "nodes", "plain", "runs", "schedules")
 
     def __init__(self, tx: Tx, notes: Notes) -> None:
         self._tx = tx
@@ -68,6 +69,7 @@ class NotedTx:
         self.runs = _NotedRuns(tx.runs, notes)
         self.cadences = _NotedCadences(tx.cadences, notes)
         self.schedules = _NotedSchedules(tx.schedules, notes)
+        self.plain = _NotedPlainPath(tx.plain, notes)
         self.nodes = _NotedNodes(tx.nodes, notes)
 
     def report(self, report: Report) -> None:
@@ -128,6 +130,26 @@ class _NotedRuns:
     def remove_many(self, run_ids: Sequence[int]) -> None:
         self._runs.remove_many(run_ids)
         self._notes.voided.append(run_ids)
+
+
+class _NotedPlainPath:
+    __slots__ = ("_notes", "_path")
+
+    def __init__(self, path: PlainPath, notes: Notes) -> None:
+        self._path = path
+        self._notes = notes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._path, name)
+
+    def start(self, rows: Sequence[Run]) -> None:
+        self._path.start(rows)
+        self._notes.added.append(rows)
+
+    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+        settled = self._path.settle(node_id, ended)
+        self._notes.saved.append([run for run in ended if run.run_id in settled])
+        return settled
 
 
 class _NotedCadences:
