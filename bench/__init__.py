@@ -1,1 +1,1 @@
-"""Wakeful beside what people would use instead, measured in the same run. See docs/bench.md."""
+"""Benchmark of Wakeful against its alternatives, in the same run. See docs/bench.md."""

@@ -1,4 +1,4 @@
-"""Runs everything, one process at a time, and says how ours stands to theirs: `make bench`, or `python -m bench`."""
+"""Run the benchmark, one process at a time, and compare Wakeful with the others: `make bench`, or `python -m bench`."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ LATEST = ROOT / "bench" / "results" / "latest.json"
 
 
 class Runner:
-    """Works through the plan."""
+    """Runs the plan."""
 
     def __init__(self, stores: Stores, groups: list[Group], limit: float) -> None:
         self._stores = stores
@@ -61,7 +61,7 @@ class Runner:
         return ", ".join(f"{f.measure} {f.value:,.4g}" for f in ended.figures)
 
     def _fill(self, case: Case, address: str | None) -> Ended | None:
-        """A store that has to be full first; answers only if that failed."""
+        """Fill the store first if the case needs it; returns the result only if that failed."""
         if not case.fill or address is None:
             return None
         module, *options = case.fill
@@ -80,7 +80,7 @@ class Runner:
         return self._unable if group.store == "postgres" and case.subject == OURS else ""
 
     def _probe(self) -> str:
-        """Why ours cannot be measured on PostgreSQL; empty if it can."""
+        """Why Wakeful cannot be measured on PostgreSQL; empty if it can."""
         address = self._stores.new("postgres")
         if address is None:
             return self._stores.no_postgres
@@ -100,22 +100,22 @@ class Runner:
 def parser() -> argparse.ArgumentParser:
     """The options."""
     made = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    made.add_argument("--quick", action="store_true", help="a look within three minutes")
+    made.add_argument("--quick", action="store_true", help="a short run of less than three minutes")
     made.add_argument("--only", default="", help="only groups whose name contains this, e.g. burst or idle")
-    made.add_argument("--json", type=Path, default=LATEST, help="where the figures are written")
-    made.add_argument("--folder", type=Path, help="where the stores are made; on the disk you mean to measure")
+    made.add_argument("--json", type=Path, default=LATEST, help="file to write the figures to")
+    made.add_argument("--folder", type=Path, help="folder for the stores, on the disk to measure")
     return made
 
 
 def main() -> None:
     options = parser().parse_args()
     if not PEERS_PYTHON.exists():
-        parser().error(f"there is no {interpreter('peers')}; run make bench, which makes it")
+        parser().error(f"{interpreter('peers')} does not exist; run make bench, which creates it")
     sizes = QUICK if options.quick else FULL
     groups = [group for group in plan(sizes) if options.only in group.name]
     if not groups:
         known = ", ".join(dict.fromkeys(group.name for group in plan(sizes)))
-        parser().error(f"no group is called {options.only}; there are {known}")
+        parser().error(f"there is no group {options.only}; the groups are {known}")
     with Stores(options.folder) as stores:
         postgres = stores.postgres
         facts = machine.facts(stores.folder, postgres.version if postgres is not None else None)
@@ -124,7 +124,7 @@ def main() -> None:
             verdict for verdict in verdicts(results) if (verdict.target.measure, verdict.target.store) in results.values
         ]
         sys.stdout.write(report.table(results, judged, facts, sizes.note))
-        sys.stdout.flush()  # clearing up may take a while on a busy disk
+        sys.stdout.flush()  # cleaning up may take a while on a busy disk
         options.json.parent.mkdir(parents=True, exist_ok=True)
         written = report.as_json(results, judged, facts, sizes.note, is_quick=options.quick)
         options.json.write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")

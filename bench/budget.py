@@ -1,11 +1,11 @@
-"""As many as asked for, as far as the time goes: a slow disk must not stretch a run without end."""
+"""A count limited by time, so that a slow disk does not make a run endless."""
 
 import time
 from collections.abc import Iterator
 
 
 def within(count: int, seconds: float) -> Iterator[int]:
-    """1, 2, 3 and so on to the count or to the end of the time, whichever comes first."""
+    """Yield 1, 2, 3 and so on until the count or the time limit is reached."""
     began = time.perf_counter()
     number = 0
     while number < count and time.perf_counter() - began < seconds:

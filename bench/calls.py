@@ -1,11 +1,11 @@
-"""Counting the calls of a handler that does nothing else."""
+"""Counts the calls of an empty handler."""
 
 import asyncio
 import threading
 
 
 class Calls:
-    """Tells when the last call has come. Made for handlers on one event loop."""
+    """Waits for the last call; for handlers on one event loop."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected
@@ -25,7 +25,7 @@ class Calls:
 
 
 class ThreadCalls:
-    """The same for handlers that are called from several threads at once."""
+    """The same for handlers that are called from several threads."""
 
     def __init__(self, expected: int) -> None:
         self.expected = expected

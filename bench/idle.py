@@ -1,4 +1,4 @@
-"""What a process costs that has nothing to do: the same questions for everyone."""
+"""The cost of an idle process, measured in the same way for all."""
 
 import resource
 import sys
@@ -12,7 +12,7 @@ MEGABYTE = 1024 * 1024
 
 
 def resident() -> float:
-    """Resident memory in MB; where the system does not tell the present value, the highest so far."""
+    """Resident memory in MB; the maximum so far if the system does not report the current value."""
     if STATUS.is_file():
         for line in STATUS.read_text(encoding="ascii").splitlines():
             if line.startswith("VmRSS:"):
@@ -22,14 +22,14 @@ def resident() -> float:
 
 
 class Idleness:
-    """Watches this process from here to `emit`."""
+    """Measures this process from creation to `emit`."""
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
         self._cpu = time.process_time()
 
     def emit(self, jobs: int) -> None:
-        """Processor seconds per 20 s, and memory."""
+        """Emit CPU seconds per 20 s, and memory."""
         took = time.perf_counter() - self._began
         emit("idle cpu", (time.process_time() - self._cpu) / took * 20, seconds=took, jobs=jobs)
         emit("idle rss", resident(), jobs=jobs)

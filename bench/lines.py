@@ -1,4 +1,4 @@
-"""How a measuring process talks to the runner: one figure a line, as JSON, on standard output."""
+"""The output of a measuring process: one figure per line, as JSON."""
 
 import json
 import sys
@@ -15,13 +15,13 @@ class Figure(NamedTuple):
 
 
 def emit(measure: str, value: float, **facts: float | str) -> None:
-    """Tell the runner."""
+    """Print a figure."""
     sys.stdout.write(json.dumps({"measure": measure, "value": value, "facts": facts}) + "\n")
     sys.stdout.flush()
 
 
 def parse(line: str) -> Figure | None:
-    """A line of a measuring process; None for anything a library chose to print."""
+    """A line of a measuring process; None for anything else that a library printed."""
     try:
         read = json.loads(line)
         return Figure(str(read["measure"]), float(read["value"]), dict(read.get("facts", {})))

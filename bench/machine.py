@@ -1,4 +1,4 @@
-"""What the figures were measured on, without a word that could tell which machine it was."""
+"""Facts about the machine, without anything that identifies it."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ TASKS_AT_ONCE: Final = 200
 
 
 def facts(folder: Path, postgres_version: str | None) -> dict[str, str | float]:
-    """Cores, versions, and how often this disk can be made to keep something."""
+    """Cores, versions, and syncs per second of this disk."""
     return {
         "system": platform.system(),
         "machine": platform.machine(),
@@ -30,7 +30,7 @@ def facts(folder: Path, postgres_version: str | None) -> dict[str, str | float]:
 
 
 def task_rate() -> float:
-    """Tasks that do nothing, per second of processor time: how fast this machine is at what all of them do."""
+    """Empty tasks per second of CPU time: the speed of this machine for asyncio code."""
 
     async def nothing() -> None:
         pass

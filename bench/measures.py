@@ -13,15 +13,15 @@ class Measure(NamedTuple):
 
 
 _ALL: Final = (
-    Measure("fires", "/s", "more", "due at once, no-op handler, every run on record"),
-    Measure("fires, recurring", "/s", "more", "the same with schedules that go on"),
-    Measure("registrations", "/s", "more", "one by one, from several callers at once"),
+    Measure("fires", "/s", "more", "due together, no-op handler, every run recorded"),
+    Measure("fires, recurring", "/s", "more", "the same with recurring schedules"),
+    Measure("registrations", "/s", "more", "one by one, from several concurrent callers"),
     Measure("registrations in bulk", "/s", "more", "many in one call"),
     Measure("lateness p50", "ms", "less", "50 jobs due together, once a second"),
     Measure("lateness p99", "ms", "less", "50 jobs due together, once a second"),
     Measure("lateness at 1,000/s p50", "ms", "less", "1,000 fires a second, evenly spread"),
     Measure("lateness at 1,000/s p99", "ms", "less", "1,000 fires a second, evenly spread"),
-    Measure("fires, a lane each", "/s", "more", "every schedule has a lane of its own"),
+    Measure("fires, a lane each", "/s", "more", "every schedule has its own lane"),
     Measure("fires, 8 lanes", "/s", "more", "all schedules share eight lanes, one run at a time in each"),
     Measure("fires, 1 node", "/s", "more", "one process ticks"),
     Measure("fires, 2 nodes", "/s", "more", "two processes tick on one store"),
@@ -32,7 +32,7 @@ _ALL: Final = (
     Measure(
         "workflow messages", "/s", "more", "from producer through topic to consumer, in three phases, 20 workflows"
     ),
-    Measure("tick, idle workflows", "ms", "less", "one look of the engine with 10,000 workflows asleep"),
+    Measure("tick, idle workflows", "ms", "less", "one tick of the engine with 10,000 idle workflows"),
     Measure("next cron", "/s", "more", "geometric mean of four common expressions in Europe/Berlin"),
     Measure("next cron, rare", "/s", "more", "0 0 29 2 *"),
 )

@@ -1,4 +1,4 @@
-"""What is measured in which order: groups of cases that stand side by side, so that ours and theirs alternate."""
+"""The order of measurements: groups of cases that are compared, in which ours and theirs alternate."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -30,7 +30,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Cases that are compared with one another. `measures` is what is reported as not available if ours cannot run."""
+    """Cases that are compared. `measures` are reported as not available if Wakeful cannot run."""
 
     name: str
     store: Store

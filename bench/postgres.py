@@ -15,7 +15,7 @@ class NoPostgres(Exception):
 
 
 class Postgres:
-    """Hands out fresh databases until it is closed."""
+    """Creates databases until it is closed."""
 
     def __init__(self, folder: Path) -> None:
         argv = command("peers", "peers.postgres_server", "--folder", str(folder))
@@ -32,7 +32,7 @@ class Postgres:
         return self._ask("url")
 
     def close(self) -> None:
-        """Drop what was made and stop the server."""
+        """Drop the databases and stop the server."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:

@@ -1,4 +1,4 @@
-"""One measuring process: started, bounded in time, its figures read."""
+"""Runs one measuring process with a time limit and reads its figures."""
 
 import os
 import subprocess
@@ -15,7 +15,7 @@ ERROR_MAX: Final = 200
 
 
 class Ended(NamedTuple):
-    """How it ended: its figures, or what it said at last."""
+    """Its figures, or its error."""
 
     figures: list[Figure]
     code: int
@@ -23,22 +23,22 @@ class Ended(NamedTuple):
 
 
 def interpreter(environment: Environment) -> str:
-    """Ours is the one that runs the runner."""
+    """The Python interpreter; for Wakeful, the one that runs the benchmark."""
     return sys.executable if environment == "ours" else str(PEERS_PYTHON)
 
 
 def command(environment: Environment, module: str, *options: str) -> list[str]:
-    """How a module of `bench` is started."""
+    """The command line that starts a module of `bench`."""
     return [interpreter(environment), "-W", "ignore", "-m", f"bench.{module}", *options]
 
 
 def surroundings() -> dict[str, str]:
-    """The environment of every measured process: plain asyncio, no debugging, no compiling of sources in between."""
+    """The environment of every measured process: plain asyncio, no debugging, no bytecode compilation."""
     return {name: value for name, value in os.environ.items() if name not in ("PYTHONASYNCIODEBUG", "PYTHONDEVMODE")}
 
 
 def run(argv: list[str], limit: float) -> Ended:
-    """Wait for it; one that takes too long is ended."""
+    """Run a process; if it takes too long, it is killed."""
     try:
         done = subprocess.run(  # noqa: S603 - our own modules, with arguments made here
             argv, cwd=ROOT, env=surroundings(), capture_output=True, text=True, timeout=limit, check=False

@@ -1,4 +1,4 @@
-"""The table at the end of a run, and the same as JSON."""
+"""The table at the end of a run, and its JSON form."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +12,7 @@ STORE_NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "none": ""}
 
 
 def table(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any], note: str) -> str:
-    """Everything, for a person."""
+    """The results as a table."""
     facts = ", ".join(f"{name} {value}" for name, value in machine.items())
     lines = ["", facts, note, "", f"{'measure':<40}{'subject':<24}{'median':>14}  {'range':<22}{'ours / theirs':>13}"]
     for (name, store), subjects in _ordered(results):
@@ -25,7 +25,7 @@ def table(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any],
 def as_json(
     results: Results, verdicts: list[Verdict], machine: Mapping[str, Any], note: str, *, is_quick: bool
 ) -> dict[str, Any]:
-    """Everything, for a program."""
+    """The results as JSON."""
     return {
         "quick": is_quick,
         "note": note,
@@ -103,7 +103,7 @@ def _verdict_line(verdict: Verdict) -> str:
 
 
 def _figure(value: float | None) -> str:
-    """Three digits that matter."""
+    """Three significant digits."""
     if value is None:
         return "not available"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,4 +1,4 @@
-"""What came of a run, and how ours stands to theirs."""
+"""The results of a run, and the comparison with the others."""
 
 from dataclasses import dataclass, field
 from statistics import median
@@ -36,7 +36,7 @@ class Results:
         return None if ours is None or not theirs else ours / theirs
 
     def best(self, measure: str, store: Store, peer: str) -> str | None:
-        """Of the ways in which a peer was measured, the one with the best figure."""
+        """The best figure of a peer that was measured in several setups."""
         ways = [way for way in self.values.get((measure, store), {}) if way.split(",")[0] == peer]
         choose = max if MEASURES[measure].better == "more" else min
         return choose(ways, key=lambda way: self.value(measure, store, way) or 0.0, default=None)
@@ -44,7 +44,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A target, what was reached of it, and whether that is enough; None if it could not be measured."""
+    """A target, the measured figure, and whether it is reached; None if it could not be measured."""
 
     target: Target
     reached: float | None

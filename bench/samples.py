@@ -1,4 +1,4 @@
-"""Small statistics, the same for everyone who is measured."""
+"""Statistics, the same for all schedulers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""How much is measured: enough for a steady figure, or enough for a look within three minutes."""
+"""How much is measured: enough for stable figures, or enough for a run of less than three minutes."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,11 +8,11 @@ REPEATS_STEADY: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Counts and times. Peers get as many jobs as they work off in about the same time as ours."""
+    """Counts and times. Peers get as many jobs as they process in about the same time as Wakeful."""
 
-    process_seconds: float  # a process that takes longer is ended
+    process_seconds: float  # a process that takes longer is killed
     repeats: int
-    register_seconds: float  # a peer registers no longer than this
+    register_seconds: float  # how long a peer registers jobs, at most
     fires: int
     fires_postgres: int
     singles: int
@@ -35,9 +35,9 @@ class Sizes:
 
     @property
     def note(self) -> str:
-        """What a reader of the table must know about it."""
+        """A note for readers of the table."""
         full = f"{self.idle_jobs:,} schedules (peers: {self.idle_jobs_peers:,} jobs)"
-        look = "" if self.repeats >= REPEATS_STEADY else "A quick look: few and short repeats, not for comparing runs. "
+        look = "" if self.repeats >= REPEATS_STEADY else "Quick run: few and short repeats, not for comparing runs. "
         return f"{look}Idle, memory and start are measured with {full}."
 
 

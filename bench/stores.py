@@ -1,4 +1,4 @@
-"""Fresh stores for measuring processes, in a folder that goes away with the run."""
+"""Fresh stores for measuring processes, in a folder that is deleted after the run."""
 
 import shutil
 import tempfile
@@ -34,14 +34,14 @@ class Stores:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def new(self, kind: Store) -> str | None:
-        """The address of an empty store; None if there is none of this kind."""
+        """The address of an empty store; None if this kind is not available."""
         self._count += 1
         if kind == "postgres":
             return None if self.postgres is None else self.postgres.new_database()
         return str(self.folder / f"{self._count}.db")
 
     def discard(self, address: str) -> None:
-        """Give a file's space back at once; databases go with the server."""
+        """Delete a file immediately; databases are dropped with the server."""
         if "://" not in address:
             for path in self.folder.glob(f"{Path(address).name}*"):
                 path.unlink()

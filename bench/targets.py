@@ -1,7 +1,7 @@
-"""What Wakeful has to reach.
+"""The targets.
 
 Absolute figures were set on one machine (two cores, fast fsync) and say little about another; the ratios are measured
-in the same run and carry over. A ratio is against the best way in which the peer was measured.
+in the same run and carry over. A ratio is compared with the best setup of the peer.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -10,7 +10,7 @@ Store: TypeAlias = Literal["sqlite", "postgres", "none"]
 
 
 class Target(NamedTuple):
-    """At least this much where more is better, under it where less is; of the peer's figure if a peer is named."""
+    """A lower bound where more is better, else an upper bound; a multiple of the peer's figure if a peer is named."""
 
     measure: str
     store: Store

@@ -1,7 +1,7 @@
 """A workflow: a producer finds mail, a consumer waits for three letters and sends one digest for them.
 
 Nothing is lost if the process dies at any point, and the digest is not sent twice: `mutate` is the only phase with a
-side effect, and it is given an idempotency key.
+side effect, and it gets an idempotency key.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ mail = app.workflow("mail")
 
 @mail.producer(every("5m"), publishes=["letters"])
 async def poll(ctx):
-    """Ask the mailbox for what is new since the last time; here it holds three letters."""
+    """Read what is new in the mailbox since the last time; here it has three letters."""
     seen = (ctx.state or {}).get("seen", 0)
     new = [Publish("letters", str(number), {"subject": LETTERS[number]}) for number in range(seen, len(LETTERS))]
     return Produced(new, state={"seen": len(LETTERS)})
@@ -31,12 +31,14 @@ async def digest(ctx):
     letters = ctx.messages.get("letters", [])[:3]
     if len(letters) < 3:
         return Prepare({})
-    return Prepare({"letters": [one.id for one in letters]}, data=[one.payload["subject"] for one in letters])
+    return Prepare(
+        {"letters": [letter.id for letter in letters]}, data=[letter.payload["subject"] for letter in letters]
+    )
 
 
 @digest.mutate
 async def send(ctx):
-    """The side effect. The file stands for a mail server that knows keys."""
+    """The side effect. The file stands in for a mail server that supports idempotency keys."""
     (FOLDER / "digest.txt").write_text(f"{ctx.idempotency_key}: {', '.join(ctx.prepared['data'])}\n")
 
 

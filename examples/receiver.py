@@ -1,7 +1,7 @@
-"""The other end of a webhook channel.
+"""The receiver of a webhook channel.
 
-A delivery is kept until it arrived, so it may arrive twice: if the answer to the first request was lost, it is sent
-again under the same id. A receiver that remembers ids acts once. In wakeful.toml:
+A delivery may arrive twice: if the response to the first request is lost, it is sent again with the same id. A receiver
+that remembers ids processes it once. In wakeful.toml:
 
     [channels.hook]
     type = "webhook"
@@ -23,16 +23,16 @@ class Receiver(BaseHTTPRequestHandler):
         if size > BODY_MAX:
             self.send_error(413)
             return
-        letter = json.loads(self.rfile.read(size))
+        message = json.loads(self.rfile.read(size))
         delivery = self.headers["X-Wakeful-Delivery"]
         if delivery not in SEEN:
             SEEN.add(delivery)
-            print(f"{letter['channel']}: {letter['text']}", flush=True)
+            print(f"{message['channel']}: {message['text']}", flush=True)
         self.send_response(204)
         self.end_headers()
 
     def log_message(self, *words):
-        """One line for each letter is enough."""
+        """Do not log requests."""
 
 
 if __name__ == "__main__":

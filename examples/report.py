@@ -1,7 +1,7 @@
-"""A program that schedules its own work: one SQLite file beside it, no server.
+"""A program that schedules its own work: one SQLite file next to it, no server.
 
 The report is written every two hours and once now. A crash may cost a second attempt at the same instant; it has the
-same idempotency key, so the file tells whether the report is already there.
+same idempotency key, so the file shows whether the report was already written.
 """
 
 import asyncio
@@ -33,4 +33,4 @@ async def main():
 
 
 if __name__ == "__main__":
-    asyncio.run(main())  # a program that does nothing else ends with app.run()
+    asyncio.run(main())  # a program that does nothing else calls app.run() instead

@@ -1,1 +1,1 @@
-"""What is measured of Wakeful. Each module is one process; it prints its figures as JSON lines."""
+"""The measurements of Wakeful. Each module runs as a process and prints its figures as JSON lines."""

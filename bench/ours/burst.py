@@ -1,4 +1,4 @@
-"""Registrations one by one and in bulk, then everything due in the same instant."""
+"""Registrations one by one and in bulk, then a burst of schedules due at the same instant."""
 
 import argparse
 import asyncio
@@ -12,13 +12,13 @@ from wakeful import Wakeful, every, once
 from wakeful.core.time.timing import Timing
 
 CALLERS = 200
-# The slowest at which a bulk can be written and still be complete before it is due.
+# The lowest bulk rate at which all are written before they are due.
 BULK_RATE_MIN = 6_000
 LEAD = 0.5
 
 
 async def register_singly(app: Wakeful, count: int) -> None:
-    """From many callers at once, each adding one after the other; none is due today."""
+    """From many concurrent callers, each adding one at a time; none is due today."""
     at = once(soon(86_400))
     numbers = iter(range(count))
 
@@ -34,7 +34,7 @@ async def register_singly(app: Wakeful, count: int) -> None:
 
 
 async def burst(app: Wakeful, calls: Calls, measure: str, *, is_recurring: bool, lanes: int) -> None:
-    """Write them all, wait until they are due, and see the last of them in the ledger."""
+    """Add them all, wait until they are due, and until the last one is in the ledger."""
     count = calls.expected
     due_at = soon(LEAD + count / BULK_RATE_MIN)
     timing: Timing = every(timedelta(hours=1), anchor=due_at) if is_recurring else once(due_at)

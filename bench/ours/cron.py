@@ -1,4 +1,4 @@
-"""The next time of a cron expression, asked again and again from the last answer."""
+"""The next time of a cron expression, repeatedly, each from the previous one."""
 
 import argparse
 import time

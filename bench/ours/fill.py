@@ -1,4 +1,4 @@
-"""A store with many schedules of which none is due for days."""
+"""Fill a store with many schedules that are not due for days."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""Starting on a full store, and doing nothing on it."""
+"""Startup on a full store, and the cost of being idle on it."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""One ticking process among several: says that it is ready, then how many calls it had, until its input ends."""
+"""One of several ticking processes: reports that it is ready, then its number of calls, until its input ends."""
 
 import argparse
 import asyncio

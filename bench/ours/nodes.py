@@ -1,4 +1,4 @@
-"""A burst shared by several processes on one store: this one registers and watches, the others tick."""
+"""A burst shared by several processes on one store: this one adds the schedules and observes, the others tick."""
 
 import argparse
 import asyncio
@@ -17,7 +17,7 @@ BURST_WITHIN = 120
 
 
 class Crew:
-    """The ticking processes, and how many calls they have had together."""
+    """The ticking processes, and their total number of calls."""
 
     def __init__(self, processes: list[Process]) -> None:
         self._processes = processes
@@ -30,14 +30,14 @@ class Crew:
         return cls([await _start(store, f"node-{i}") for i in range(count)])
 
     async def wait(self, calls: int, within: float) -> None:
-        """Return when all have spoken and together had that many calls."""
+        """Wait until all are ready and have made that many calls in total."""
         async with asyncio.timeout(within):
             while min(self._calls) < 0 or sum(self._calls) < calls:
                 self._heard.clear()
                 await self._heard.wait()
 
     async def end(self) -> list[int]:
-        """Let them stop; answers how many calls each had."""
+        """Stop them; returns the number of calls of each."""
         for process in self._processes:
             if process.stdin is not None:
                 process.stdin.close()

@@ -1,4 +1,4 @@
-"""Whether Wakeful can open a store of this kind; ends with 3 and one line on standard error if it cannot yet."""
+"""Whether Wakeful can open a store of this kind; exits with 3 and one line on standard error if not."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""What the measurements of Wakeful share: an app on a store, many schedules, and the end of a burst."""
+"""Shared by the measurements of Wakeful: an app on a store, many schedules, and the end of a burst."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from wakeful import New, Wakeful
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
 
-# As many attempts at once as the engine rings in one transaction: more would only wait there.
+# As many concurrent attempts as the engine claims in one transaction: more would only wait.
 CONCURRENCY: Final = 200
 RECENT: Final = 2 * CONCURRENCY
 HANDLER: Final = "on_due"
@@ -24,7 +24,7 @@ def make_app(store: str, handler: Callable[..., Any], **settings: Any) -> Wakefu
 
 
 def schedules(count: int, prefix: str, timing: Callable[[int], Timing], **options: Any) -> list[New]:
-    """That many schedules, each with its timing; an option that is callable is asked for each."""
+    """That many schedules, each with its timing; a callable option is called for each."""
     return [
         New(
             f"{prefix}-{i}",
@@ -37,12 +37,12 @@ def schedules(count: int, prefix: str, timing: Callable[[int], Timing], **option
 
 
 def soon(seconds: float) -> datetime:
-    """A time that far ahead."""
+    """A time this far in the future."""
     return datetime.now(UTC) + timedelta(seconds=seconds)
 
 
 async def settled(app: Wakeful, within: float) -> float:
-    """The time at which the ledger says of every recent run that it succeeded; called when the last call has come."""
+    """The time at which all recent runs are recorded as succeeded; call it after the last handler call."""
     give_up = time.perf_counter() + within
     while time.perf_counter() < give_up:
         outcomes = {run.outcome for run in await app.runs(limit=RECENT)}

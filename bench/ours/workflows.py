@@ -1,4 +1,4 @@
-"""Messages through producer, topic and consumer; and what a tick costs with many workflows that sleep."""
+"""Messages through producer, topic and consumer, and the cost of a tick with many idle workflows."""
 
 import argparse
 import asyncio
@@ -29,7 +29,7 @@ SLEEPING: Final = {
 
 
 def declare(app: Wakeful, name: str, count: int) -> None:
-    """A producer that publishes them all, and a consumer that takes as many as it is shown, in three phases."""
+    """A producer that publishes them all, and a consumer that takes all it gets, in three phases."""
     flow = app.workflow(name)
 
     @flow.producer(manual(), publishes=["mail"])
@@ -51,7 +51,7 @@ def declare(app: Wakeful, name: str, count: int) -> None:
 
 
 async def messages(app: Wakeful, total: int) -> None:
-    """From the first producer's start until the last message is consumed."""
+    """Measure from the first producer's start until the last message is consumed."""
     names = [f"flow-{n}" for n in range(WORKFLOWS)]
     each = total // WORKFLOWS
     await asleep(app, names)
@@ -67,7 +67,7 @@ async def messages(app: Wakeful, total: int) -> None:
 
 
 async def asleep(app: Wakeful, names: list[str]) -> None:
-    """Return when none of them has anything to do. Looks at as little as possible: it is not what is measured."""
+    """Wait until all are idle. Polls as little as possible, because it is not measured."""
 
     def is_asleep(tx: Tx) -> bool:
         rows = tx.workflows.by_names(names).values()
@@ -83,7 +83,7 @@ async def asleep(app: Wakeful, names: list[str]) -> None:
 
 
 async def ticks(app: Wakeful, idle: int) -> None:
-    """One look of the engine, with that many workflows asleep."""
+    """Measure one tick of the engine with that many idle workflows."""
     parts = app._open
     now = parts.clock.read().now
 

@@ -1,1 +1,1 @@
-"""What is measured of the others, in an environment of their own. Each module is one process, as in `bench.ours`."""
+"""Measurements of the other schedulers, in a separate environment. Each module is one process, as in `bench.ours`."""

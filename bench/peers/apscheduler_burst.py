@@ -1,4 +1,4 @@
-"""APScheduler 3: registrations, then everything due in the same instant.
+"""APScheduler 3: registrations, then a burst of jobs due at the same instant.
 
 Jobs are added while the scheduler is paused, due at once, and the burst begins when it is resumed. A one-shot job is
 deleted when it starts and a recurring one is moved on, each in a transaction of its own; of the run itself nothing is
@@ -32,7 +32,7 @@ async def note_async() -> None:
 
 
 def add_all(scheduler: BaseScheduler, function: Any, options: argparse.Namespace) -> int:
-    """Register them, due at once; answers how many."""
+    """Register jobs that are due immediately; returns how many."""
     now = datetime.now(UTC)
     timing: dict[str, Any] = {"trigger": "date", "run_date": now}
     if options.recurring:

@@ -1,4 +1,4 @@
-"""The next time of a cron expression: APScheduler's trigger, asked again from the last answer."""
+"""The next time of a cron expression: APScheduler's trigger, each from the previous one."""
 
 import argparse
 import time

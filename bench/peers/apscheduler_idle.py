@@ -1,4 +1,4 @@
-"""APScheduler 3: starting on a full store, and doing nothing on it."""
+"""APScheduler 3: startup on a full store, and the cost of being idle on it."""
 
 import time
 

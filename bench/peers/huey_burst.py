@@ -1,4 +1,4 @@
-"""Huey: registrations, then everything due in the same instant.
+"""Huey: registrations, then a burst of tasks due at the same instant.
 
 Tasks are put into its schedule, due at once, before the consumer starts. Each is moved from the schedule to the queue,
 taken from there, and leaves a result row. There is no way to add in bulk.

@@ -1,4 +1,4 @@
-"""Huey: starting on a full schedule, and doing nothing on it."""
+"""Huey: startup with a full schedule, and the cost of being idle."""
 
 import time
 

@@ -1,7 +1,7 @@
 """Huey as its guide sets it up on SQLite: write-ahead mode, and `fsync=True`, which is `synchronous = FULL`.
 
 The consumer runs in this process with several worker threads; its scheduler looks once a second, the shortest it
-allows. A handler that returns something leaves a result row; ours do, so that every run is on record.
+allows. A handler that returns something leaves a result row; ours do, so that every run is recorded.
 """
 
 from huey import SqliteHuey

@@ -1,4 +1,4 @@
-"""Procrastinate: registrations one by one and in bulk, then everything due in the same instant.
+"""Procrastinate: registrations one by one and in bulk, then a burst of jobs due at the same instant.
 
 The worker starts when all jobs are due. Each is fetched in a transaction of its own and marked in another; the time
 ends with the last call, a moment before its mark.
@@ -22,7 +22,7 @@ CALLERS = 200
 
 
 async def register_singly(task: Task, count: int, seconds: float) -> None:
-    """From many callers at once, each adding one after the other; none is due today."""
+    """From many concurrent callers, each adding one at a time; none is due today."""
     at = datetime.now(UTC) + timedelta(days=1)
     numbers = within(count, seconds)
     added = 0

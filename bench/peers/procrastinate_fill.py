@@ -1,4 +1,4 @@
-"""A Procrastinate queue with many jobs of which none is due for days."""
+"""Fill a Procrastinate queue with many jobs that are not due for days."""
 
 import argparse
 import asyncio

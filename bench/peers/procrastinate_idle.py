@@ -1,4 +1,4 @@
-"""Procrastinate: starting on a full queue, and doing nothing on it."""
+"""Procrastinate: startup with a full queue, and the cost of being idle."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""Registering one by one, from one thread or from several at once."""
+"""Register jobs one by one, from one thread or several."""
 
 import threading
 import time

@@ -70,7 +70,7 @@ def parse_duration(text: str, field: str = "duration") -> Duration:
     if ms is None:
         refuse(field, f"'{text}' is not a duration; write it like 90s, 30m, 2h, 1d or 1h30m")
     if ms > INSTANT_MAX:
-        refuse(field, f"'{text}' is longer than the calendar (9999 years); write a shorter duration")
+        refuse(field, f"'{text}' is longer than 9999 years; write a shorter duration")
     return ms
 
 
