@@ -9,7 +9,7 @@ from typing import Any, Final
 from wakeful.config.described import described_table
 from wakeful.config.messages import table_at
 from wakeful.config.model import ENTRIES, ActiveHoursTable, Settings
-from wakeful.core.description import Entry, Object
+from wakeful.core.description import Field, Object
 from wakeful.core.schedule.actions import OBJECTS
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 from wakeful.core.time.timing_json import TIMING_TYPES
@@ -61,8 +61,8 @@ def put_into(text: str, tables: str) -> str:
 
 
 def _inside(described: Object[Any]) -> Iterator[Object[Any]]:
-    for entry in described:
-        for inner in entry.kind.inner:
+    for field in described:
+        for inner in field.kind.inner:
             yield inner
             yield from _inside(inner)
 
@@ -81,24 +81,24 @@ def _settings(section: str) -> Iterator[str]:
 
 def _section(title: str, described: Object[Any]) -> Iterator[str]:
     yield from (f"### {title}", "", described.says, "")
-    if described.entries:
+    if described.names:
         yield from _rows(described)
 
 
 def _rows(described: Object[Any]) -> Iterator[str]:
     yield from ("| name | type | default | meaning |", "|---|---|---|---|")
-    for entry in described:
-        cells = (f"`{entry.name}`", entry.kind.words, _default(entry), entry.field.says)
+    for field in described:
+        cells = (f"`{field.name}`", field.kind.words, _default(field), field.says)
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
     yield ""
 
 
-def _default(entry: Entry) -> str:
-    if entry.is_required:
+def _default(field: Field) -> str:
+    if field.is_required:
         return "required"
-    if entry.field.usual:
-        return entry.field.usual
-    match entry.written_default:
+    if field.usual:
+        return field.usual
+    match field.written_default:
         case None:
             return "unset"
         case dict():

@@ -24,10 +24,9 @@ FIELDS: Final[Mapping[str, str]] = {
 
 def _described(field: str, option: str, **more: Any) -> Callable[..., Any]:
     """An option for a field, with the help text of its description."""
-    entry = next(one for one in OPTIONS if one.name == field)
-    words = entry.kind.schema.get("enum")
-    default = "" if entry.written_default is None else f"; default {entry.written_default}"
-    says = entry.field.says[0].upper() + entry.field.says[1:]
+    known = next(one for one in OPTIONS if one.name == field)
+    words, says = known.kind.schema.get("enum"), known.says[0].upper() + known.says[1:]
+    default = "" if known.written_default is None else f"; default {known.written_default}"
     return click.option(option, type=click.Choice(words) if words else None, help=f"{says}{default}.", **more)
 
 

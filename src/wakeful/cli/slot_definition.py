@@ -18,16 +18,16 @@ from wakeful.config.one_slot import SLOT
 F = TypeVar("F", bound=Callable[..., Any])
 
 # The options that are passed on as text; other fields have an option of their own, or `--set`.
-_TEXTS: Final = [entry for entry in SLOT if entry.kind.schema.get("type") == "string" or "enum" in entry.kind.schema]
+_TEXTS: Final = [field for field in SLOT if field.kind.schema.get("type") == "string" or "enum" in field.kind.schema]
 _SHORT: Final = {"timezone": "--tz"}
 
 
 def definition_options(function: F) -> F:
     """The options of a slot's definition."""
-    for entry in reversed(_TEXTS):
-        option = _SHORT.get(entry.attribute, f"--{entry.attribute.replace('_', '-')}")
-        says, words = entry.field.says, entry.kind.schema.get("enum")
-        add = click.option(option, entry.name, metavar=words and "|".join(words), help=f"{says[0].upper()}{says[1:]}.")
+    for field in reversed(_TEXTS):
+        option = _SHORT.get(field.attribute, f"--{field.attribute.replace('_', '-')}")
+        says, words = field.says, field.kind.schema.get("enum")
+        add = click.option(option, field.name, metavar=words and "|".join(words), help=f"{says[0].upper()}{says[1:]}.")
         function = add(function)
     others = [
         click.option("--key-env", metavar="NAME", help="Environment variable of the daemon that holds the key."),
@@ -72,7 +72,7 @@ def edit_command(asked: Invocation, name: str, unset: Sequence[str], **given: An
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
     """The given options, by JSON name."""
-    found: dict[str, Any] = {entry.name: given[entry.name] for entry in _TEXTS if given[entry.name] is not None}
+    found: dict[str, Any] = {field.name: given[field.name] for field in _TEXTS if given[field.name] is not None}
     keys = {"env": given["key_env"], "file": given["key_file"], "stdin": given["key_stdin"] or None}
     named = [name for name, value in keys.items() if value is not None]
     if len(named) > 1:

@@ -25,7 +25,8 @@ from wakeful.config.faults import Refusal, refusal, refusal_inside
 from wakeful.config.secrets import Secret, SecretReader, SecretUrl
 from wakeful.core.errors import Invalid
 from wakeful.core.fields import shown as shown_plain
-from wakeful.core.kinds import DURATION_PATTERN
+from wakeful.core.kinds import DURATION_SCHEMA
+from wakeful.core.kinds import listed as list_schema
 from wakeful.core.time.active_hours import parse_time_of_day
 from wakeful.core.time.instants import format_duration, parse_duration
 from wakeful.core.time.zones import check_zone
@@ -170,8 +171,7 @@ def duration(least: str, most: str) -> Kind:
             raise refusal(f"{shown(value)} is too long; give at most {most}")
         return ms
 
-    schema = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["60m"]}
-    return Kind(f"duration, {least} to {most}", f'"{format_duration(max(low, 60_000))}"', read, schema)
+    return Kind(f"duration, {least} to {most}", f'"{format_duration(max(low, 60_000))}"', read, DURATION_SCHEMA)
 
 
 def size(least: str, most: str) -> Kind:
@@ -341,8 +341,7 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
             raise refusal_inside(faults)
         return tuple(found)
 
-    schema = {"type": "array", "items": dict(item.schema), "minItems": least, "maxItems": most}
-    return Kind(words, f"[{item.example}]", read, schema)
+    return Kind(words, f"[{item.example}]", read, list_schema(item.schema, least=least, most=most))
 
 
 def argv() -> Kind:

@@ -31,7 +31,7 @@ SLOT: Final = described_table(
     spelt=to_camel,
     is_partial=True,
 )
-_NAMES: Final = frozenset(entry.attribute for entry in SLOT)
+_NAMES: Final = frozenset(field.attribute for field in SLOT)
 _SNAKE: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
 _SETTING: Final = re.compile(r'(?<![\w"])(\w+) = (?=["{\[\d]|true|false)')
 

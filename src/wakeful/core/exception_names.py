@@ -6,6 +6,7 @@ from typing import Final
 
 from wakeful.core.description import Kind
 from wakeful.core.fields import Fields, shown
+from wakeful.core.kinds import listed
 
 EXCEPTIONS_MAX: Final = 20
 _NAME: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -35,10 +36,5 @@ def _is_built_in(name: str) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseException)
 
 
-EXCEPTIONS: Final = Kind(
-    f"list of 1 to {EXCEPTIONS_MAX} names",
-    _read,
-    {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": EXCEPTIONS_MAX},
-    list,
-    control="list",
-)
+_SCHEMA: Final = listed({"type": "string"}, least=1, most=EXCEPTIONS_MAX)
+EXCEPTIONS: Final = Kind(f"list of 1 to {EXCEPTIONS_MAX} names", _read, _SCHEMA, list, control="list")

@@ -1,8 +1,9 @@
 """The kinds of fields in what users write in JSON: text, numbers, durations, choices, lists, objects."""
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any, Final, get_args
 
 from wakeful.core.description import COMPONENTS, Kind, Object
 from wakeful.core.fields import Fields
@@ -10,60 +11,65 @@ from wakeful.core.time.instants import Duration, format_duration
 from wakeful.core.time.zones import check_zone
 
 DURATION_PATTERN: Final = r"^([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$"
-TEXT: Final = Kind("text", Fields.text, {"type": "string"})
+DURATION_SCHEMA: Final = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["90s", "30m", "2h"]}
+_STRING: Final = {"type": "string"}
+_OBJECT: Final = {"type": "object"}
+TEXT: Final = Kind("text", Fields.text, _STRING)
 FLAG: Final = Kind("true or false", lambda fields, name: fields.flag(name, False), {"type": "boolean"}, control="flag")
-OBJECT: Final = Kind("object", Fields.mapping, {"type": "object"}, dict, control="json")
-TEXTS: Final = Kind(
-    "object of strings",
-    Fields.texts,
-    {"type": "object", "additionalProperties": {"type": "string"}},
-    dict,
-    control="json",
-)
+OBJECT: Final = Kind("object", Fields.mapping, _OBJECT, dict, "json")
+TEXTS: Final = Kind("object of strings", Fields.texts, {**_OBJECT, "additionalProperties": _STRING}, dict, "json")
 ANYTHING: Final = Kind("any JSON", Fields.raw, {}, control="json")
 
 
 def filled(cure: str, *, words: str = "text", control: str = "text") -> Kind:
     """A text that must not be empty."""
-    return Kind(
-        words,
-        lambda fields, name: fields.filled(name, cure),
-        {"type": "string", "minLength": 1},
-        control=control,
-        cure=cure,
-    )
+    schema = {**_STRING, "minLength": 1}
+    return Kind(words, lambda fields, name: fields.filled(name, cure), schema, control=control, cure=cure)
 
 
+CHANNEL: Final = filled("name a channel, or last")
 NAME: Final = filled("write a name, or leave it out", words="name")
 
 
 def whole(least: int, most: int | None = None) -> Kind:
     """A whole number."""
-    limit = {} if most is None else {"maximum": most}
     words = f"whole number, at least {least}" if most is None else f"whole number, {least} to {most}"
-    return Kind(
-        words,
-        lambda fields, name: fields.integer(name, least, least=least, most=most),
-        {"type": "integer", "minimum": least, **limit},
-        control="number",
-    )
+    schema = {"type": "integer", "minimum": least, **({} if most is None else {"maximum": most})}
+    read = partial(_read_whole, least, most)
+    return Kind(words, read, schema, control="number")
+
+
+def _read_whole(least: int, most: int | None, fields: Fields, name: str) -> int:
+    return fields.integer(name, least, least=least, most=most)
 
 
 def duration(least: Duration = 0) -> Kind:
     """A length of time."""
-    schema = {"type": "string", "pattern": DURATION_PATTERN, "examples": ["90s", "30m", "2h"]}
     words = "duration" if least <= 1 else f"duration, at least {format_duration(least)}"
-    return Kind(words, lambda fields, name: fields.duration(name, None, least=least), schema, format_duration)
+    return Kind(words, lambda fields, name: fields.duration(name, None, least=least), DURATION_SCHEMA, format_duration)
 
 
-def choice(*options: str | None) -> Kind:
-    """One of a few words; None stands for JSON null."""
+def any_of(words: Iterable[str]) -> str:
+    """Words for a table."""
+    return " or ".join(f"`{word}`" for word in words)
+
+
+def listed(items: Mapping[str, Any], *, least: int | None = None, most: int | None = None) -> dict[str, Any]:
+    """The schema of a list."""
+    limits = {"minItems": least, "maxItems": most}
+    return {
+        "type": "array",
+        "items": dict(items),
+        **{name: limit for name, limit in limits.items() if limit is not None},
+    }
+
+
+def choice(*types: Any) -> Kind:
+    """One of the words of a `Literal`; None stands for JSON null."""
+    options = [word for one in types for word in (get_args(one) or (one,))]
     named = [option for option in options if option is not None]
     return Kind(
-        " or ".join(f"`{option}`" for option in named),
-        lambda fields, name: fields.choice(name, None, options),
-        {"enum": named},
-        control="choice",
+        any_of(named), lambda fields, name: fields.choice(name, None, options), {"enum": named}, control="choice"
     )
 
 
@@ -72,7 +78,7 @@ def parsed(
     parse: Callable[[str, str], Any],
     *,
     cure: str,
-    what: str = "text; ",
+    what: str = "a string; ",
     schema: Mapping[str, Any] | None = None,
     control: str = "text",
 ) -> Kind:
@@ -108,16 +114,15 @@ def nested(inner: Object[Any]) -> Kind:
     )
 
 
-def names(words: str, pattern: re.Pattern[str], refusal: str, *, most: int | None = None) -> Kind:
+def names(pattern: re.Pattern[str], refusal: str, *, most: int) -> Kind:
     """A list of texts that match a pattern."""
 
     def read(fields: Fields, name: str) -> tuple[str, ...]:
         given = fields.raw(name)
-        is_list = isinstance(given, list | tuple) and (most is None or len(given) <= most)
+        is_list = isinstance(given, list | tuple) and len(given) <= most
         if not is_list or not all(isinstance(one, str) and pattern.fullmatch(one) for one in given):
             fields.fail(name, refusal)
             return ()
         return tuple(dict.fromkeys(given))
 
-    limit = {} if most is None else {"maxItems": most}
-    return Kind(words, read, {"type": "array", "items": {"type": "string"}, **limit}, list, control="list")
+    return Kind(f"list of at most {most} names", read, listed({"type": "string"}, most=most), list, control="list")

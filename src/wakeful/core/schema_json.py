@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from wakeful.core.description import Entry, Object
+from wakeful.core.description import Field, Object
 
 
 def schemas_of(*objects: Object[Any]) -> dict[str, dict[str, Any]]:
     """The schemas of these objects and of all objects in them, by name."""
     made: dict[str, dict[str, Any]] = {}
     for one in objects:
-        made |= schemas_of(*(inner for entry in one for inner in entry.kind.inner)) | {one.name: schema_of(one)}
+        made |= schemas_of(*(inner for field in one for inner in field.kind.inner)) | {one.name: schema_of(one)}
     return made
 
 
@@ -21,18 +21,18 @@ def schema_of(described: Object[Any]) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "properties": properties_of(described) | {name: {} for name in described.read_back},
-        "required": [entry.name for entry in described if entry.is_required],
+        "required": [field.name for field in described if field.is_required],
     }
 
 
 def properties_of(described: Object[Any]) -> dict[str, Any]:
     """The properties of an object, by name."""
-    return {entry.name: _property(entry) for entry in described}
+    return {field.name: _property(field) for field in described}
 
 
-def _property(entry: Entry) -> dict[str, Any]:
-    schema = dict(entry.kind.schema)
-    if not entry.is_required and schema:
+def _property(field: Field) -> dict[str, Any]:
+    schema = dict(field.kind.schema)
+    if not field.is_required and schema:
         schema = {"anyOf": [schema, {"type": "null"}]}
-    default = {} if entry.written_default in (None, "") else {"default": entry.written_default}
-    return {**schema, "description": entry.field.says, **default}
+    default = {} if field.written_default in (None, "") else {"default": field.written_default}
+    return {**schema, "description": field.says, **default}

@@ -210,6 +210,7 @@ async def test_what_cannot_be_a_wake_is_refused(api: Client) -> None:
     """By field, with the cure; and where no heartbeat is, that is said."""
     for body, field in (
         ({"reason": "interval"}, "reason"),
+        ({"reason": ""}, "reason"),
         ({"text": " "}, "text"),
         ({"text": "x" * 9_000}, "text"),
         ({"contextKey": "k"}, "contextKey"),

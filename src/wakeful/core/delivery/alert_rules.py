@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from wakeful.core.description import COMPONENTS, Field, Kind, described
 from wakeful.core.fields import Fields, shown
-from wakeful.core.kinds import duration, filled, whole
+from wakeful.core.kinds import CHANNEL, duration, whole
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration
 
 ERRORS: Final = 2
@@ -15,28 +15,19 @@ OUTAGE: Final[Duration] = 10 * MINUTE
 PING_EVERY: Final[Duration] = 5 * MINUTE
 LAST: Final = "last"
 """The channel of the last interaction."""
+_SETTINGS: Final = "as in `[alerts]`"
 
 
 @dataclass(frozen=True, slots=True)
 class AlertOption:
     """`alert` of a schedule; None fields are taken from the settings."""
 
-    errors: Annotated[
-        int | None, Field(whole(1), "consecutive bad instants", label="Alert after", usual="as in `[alerts]`")
-    ] = None
+    errors: Annotated[int | None, Field(whole(1), "bad instants in a row", "Alert after", usual=_SETTINGS)] = None
     within: Annotated[
         Duration | None,
-        Field(
-            duration(SECOND),
-            "or an instant still bad this long after its time",
-            label="Alert within",
-            usual="as in `[alerts]`",
-        ),
+        Field(duration(SECOND), "or one still bad this long after its time", "Alert within", usual=_SETTINGS),
     ] = None
-    channel: Annotated[
-        str | None,
-        Field(filled("name a channel, or last"), "where it is reported", label="Alert to", usual="as in `[alerts]`"),
-    ] = None
+    channel: Annotated[str | None, Field(CHANNEL, "where it is reported", "Alert to", usual=_SETTINGS)] = None
 
 
 AlertChoice: TypeAlias = AlertOption | Literal[False] | None

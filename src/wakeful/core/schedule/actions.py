@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from wakeful.core.description import Field, Kind, Object, described
 from wakeful.core.fields import Fields, shown
 from wakeful.core.heartbeat.acknowledgement import AckRules
-from wakeful.core.kinds import ANYTHING, OBJECT, TEXT, TEXTS, choice, filled, names, whole
+from wakeful.core.kinds import ANYTHING, OBJECT, TEXT, TEXTS, any_of, choice, filled, listed, names, whole
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 PASS_ENV_MAX: Final = 100
@@ -48,86 +48,47 @@ def _read_method(fields: Fields, name: str) -> str:
 
 
 ARGV_REFUSAL: Final = 'must be a list of strings starting with the program, for example ["make", "report"]'
+_ARGV_SAYS: Final = "the program and its arguments; no shell is used, for pipes write sh -c '…'"
+_SESSION_SAYS: Final = 'session options, for a prompt: `{"persistSession": false}` starts a new session each time'
 _URL_CURE: Final = "write for example http://127.0.0.1:9000/in"
-_ARGV: Final = Kind(
-    "list of strings",
-    _read_argv,
-    {"type": "array", "items": {"type": "string"}, "minItems": 1, "examples": [["make", "report"]]},
-    list,
-    control="words",
+_URL: Final = Kind("http or https URL", _read_url, {"type": "string"}, cure=_URL_CURE)
+_ARGV: Final = Kind("list of strings", _read_argv, listed({"type": "string"}, least=1), list, control="words")
+_METHOD: Final = Kind(any_of(METHODS), _read_method, {"type": "string", "examples": list(METHODS)}, control="choice")
+_VARIABLES: Final = names(
+    VARIABLE_PATTERN,
+    f'must be a list of at most {PASS_ENV_MAX} variable names, for example ["GH_TOKEN"]',
+    most=PASS_ENV_MAX,
 )
-_URL: Final = Kind(
-    "http or https URL",
-    _read_url,
-    {"type": "string", "examples": ["http://127.0.0.1:9000/in"]},
-    cure=_URL_CURE,
-)
-_METHOD: Final = Kind(
-    " or ".join(f"`{method}`" for method in METHODS),
-    _read_method,
-    {"type": "string", "examples": list(METHODS)},
-    control="choice",
-)
+_TARGET: Final = filled("name a registered callable or module:function")
+_PROMPT: Final = filled("write the prompt for the agent", control="area")
+_EVENT: Final = filled("write what the heartbeat should look at", control="area")
+Isolate: TypeAlias = Literal["process"]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """A Python callable: a registered name, or `module:function`."""
 
-    target: Annotated[
-        str,
-        Field(
-            filled("name a registered callable or module:function"),
-            "the function: a registered name, or `module:function`",
-            label="Function",
-            example="package.module:function",
-        ),
-    ]
-    args: Annotated[Mapping[str, Any], Field(OBJECT, "its keyword arguments", label="Arguments")] = field(
+    target: Annotated[str, Field(_TARGET, "a registered name, or `module:function`", "Function", "module:function")]
+    args: Annotated[Mapping[str, Any], Field(OBJECT, "its keyword arguments", "Arguments")] = field(
         default_factory=dict
     )
-    isolate: Annotated[
-        Literal["process"] | None, Field(choice(None, "process"), "`process`: run it in a process of its own")
-    ] = None
+    isolate: Annotated[Isolate | None, Field(choice(None, Isolate), "`process`: in a process of its own")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
     """A program with its arguments; never a shell line."""
 
-    argv: Annotated[
-        tuple[str, ...],
-        Field(
-            _ARGV,
-            "the program and its arguments; no shell is used, for pipes write sh -c '…'",
-            label="Command",
-            example="make report",
-            missing=ARGV_REFUSAL,
-        ),
-    ]
-    cwd: Annotated[str | None, Field(TEXT, "its working directory", label="Folder", usual="the daemon's")] = None
-    env: Annotated[Mapping[str, str], Field(TEXTS, "additional environment variables", label="Environment")] = field(
+    argv: Annotated[tuple[str, ...], Field(_ARGV, _ARGV_SAYS, "Command", "make report", missing=ARGV_REFUSAL)]
+    cwd: Annotated[str | None, Field(TEXT, "its working directory", "Folder", usual="the daemon's")] = None
+    env: Annotated[Mapping[str, str], Field(TEXTS, "additional environment variables", "Environment")] = field(
         default_factory=dict
     )
-    stdin: Annotated[str | None, Field(replace(TEXT, control="area"), "text for its standard input", label="Input")] = (
-        None
-    )
-    output_max: Annotated[
-        int, Field(whole(0), "how many bytes of its output are kept", label="Output kept, in bytes")
-    ] = OUTPUT_MAX
+    stdin: Annotated[str | None, Field(replace(TEXT, control="area"), "text for its standard input", "Input")] = None
+    output_max: Annotated[int, Field(whole(0), "how many bytes of its output are kept", "Output kept")] = OUTPUT_MAX
     pass_env: Annotated[
-        tuple[str, ...],
-        Field(
-            names(
-                f"list of at most {PASS_ENV_MAX} names",
-                VARIABLE_PATTERN,
-                f'must be a list of at most {PASS_ENV_MAX} variable names, for example ["GH_TOKEN"]',
-                most=PASS_ENV_MAX,
-            ),
-            "variables it gets although their names look like secrets",
-            label="Pass variables",
-            example="GH_TOKEN",
-        ),
+        tuple[str, ...], Field(_VARIABLES, "secret variables that it gets nevertheless", "Pass variables", "GH_TOKEN")
     ] = ()
 
 
@@ -136,7 +97,7 @@ class Http:
     """An HTTP request; any 2xx is success."""
 
     method: Annotated[str, Field(_METHOD, "the HTTP method", default="POST")]
-    url: Annotated[str, Field(_URL, "where it is sent", label="URL", example="http://127.0.0.1:9000/in")]
+    url: Annotated[str, Field(_URL, "where it is sent", "URL", "http://127.0.0.1:9000/in")]
     headers: Annotated[Mapping[str, str], Field(TEXTS, "additional headers")] = field(default_factory=dict)
     body: Annotated[Any, Field(ANYTHING, "the body: text as it is, everything else as JSON", usual="none")] = None
 
@@ -155,22 +116,11 @@ class Prompt:
     """A turn of an agent."""
 
     text: Annotated[
-        str,
-        Field(
-            filled("write the prompt for the agent", control="area"),
-            "the prompt for the agent",
-            name="prompt",
-            example="Summarise yesterday's commits",
-        ),
+        str, Field(_PROMPT, "the prompt for the agent", example="Summarise yesterday's commits", name="prompt")
     ]
     agent: Annotated[str, Field(TEXT, "the agent, for a prompt")] = "default"
     session_config: Annotated[
-        Mapping[str, Any],
-        Field(
-            replace(OBJECT, control="session"),
-            'options of its session, for a prompt: `{"persistSession": false}` starts a new session each time',
-            label="Session options",
-        ),
+        Mapping[str, Any], Field(replace(OBJECT, control="session"), _SESSION_SAYS, "Session options")
     ] = field(default_factory=dict)
     memory: Memory | None = None  # None: the prompt and the reply, unchanged
 
@@ -179,17 +129,8 @@ class Prompt:
 class Event:
     """A system event for the heartbeat."""
 
-    text: Annotated[
-        str,
-        Field(
-            filled("write what the heartbeat should look at", control="area"),
-            "text for the next turn of the heartbeat",
-            example="Text for the next heartbeat",
-        ),
-    ]
-    context_key: Annotated[
-        str | None, Field(TEXT, "a later event with the same key replaces this one", label="Context key")
-    ] = None
+    text: Annotated[str, Field(_EVENT, "text for the next turn of the heartbeat")]
+    context_key: Annotated[str | None, Field(TEXT, "a later event with the same key replaces this one")] = None
 
 
 ActionSpec: TypeAlias = Call | Command | Http | Prompt | Event

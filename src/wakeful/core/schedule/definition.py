@@ -3,13 +3,13 @@
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from wakeful.core.delivery.alert_rules import ALERT, AlertChoice
-from wakeful.core.description import COMPONENTS, Entry, Field, Kind, Object, described, entry
+from wakeful.core.description import COMPONENTS, Field, Kind, Object, described
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, shown
-from wakeful.core.kinds import FLAG, NAME, TEXT, choice, duration, filled, nested, whole
+from wakeful.core.kinds import CHANNEL, FLAG, NAME, TEXT, choice, duration, nested, whole
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.settlement import Policy
 from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Prompt
@@ -46,13 +46,8 @@ ADDRESSEES_MAX: Final = 20
 class DeliverTo:
     """Where a run's reply goes."""
 
-    channel: Annotated[
-        str,
-        Field(
-            filled("name a channel, or last", control="recipients"), "a channel, or last", label="Deliver the reply to"
-        ),
-    ]
-    to: Annotated[str | None, Field(TEXT, "recipient on that channel", label="Recipient")] = None
+    channel: Annotated[str, Field(replace(CHANNEL, control="recipients"), "a channel, or last", "Deliver the reply to")]
+    to: Annotated[str | None, Field(TEXT, "recipient on that channel", "Recipient")] = None
 
 
 Deliver: TypeAlias = DeliverTo | tuple[DeliverTo, ...] | None
@@ -92,6 +87,9 @@ _DELIVER: Final = Kind(
     control="object",
     inner=(DELIVER_TO,),
 )
+_SUCCESS: Final = choice(Literal["accepted", "started", "finished"], None)
+_NO_TIMING: Final = 'missing; say when, for example {"type": "every", "every": "2h"}'
+_ERRORS_MAX: Final = "maxConsecutiveErrors"
 SLUG: Final = Kind(
     "slug",
     _read_slug,
@@ -104,93 +102,50 @@ class Definition:
     """Everything its owner decides about a schedule."""
 
     slug: Annotated[str, Field(SLUG, "its name", default="", usual="the one in the path")]
-    timing: Annotated[
-        Timing,
-        Field(
-            timing_kind(),
-            "when it runs",
-            name="schedule",
-            missing='missing; say when, for example {"type": "every", "every": "2h"}',
-        ),
-    ]
+    timing: Annotated[Timing, Field(timing_kind(), "when it runs", name="schedule", missing=_NO_TIMING)]
     action: ActionSpec
     enabled: Annotated[bool | None, Field(FLAG, "whether it fires", usual="true, or unchanged")] = None
     deliver: Annotated[Deliver, Field(_DELIVER, "one recipient, or several: each gets its own delivery")] = None
     catch_up: Annotated[
-        CatchUp,
-        Field(
-            choice("once", "skip", "all"),
-            "what to do with times missed in an outage: run once, skip them, or run each",
-            label="After an outage",
-        ),
+        CatchUp, Field(choice(CatchUp), "what happens to times missed in an outage", "After an outage")
     ] = "once"
     catch_up_max: Annotated[
-        int,
-        Field(whole(1, CATCH_UP_LIMIT), "how many times `all` catches up at most", label="Catch up at most"),
+        int, Field(whole(1, CATCH_UP_LIMIT), "how many times `all` catches up at most", "Catch up at most")
     ] = CATCH_UP_MAX
     lateness_max: Annotated[
         Duration | None,
         Field(
-            duration(),
-            "a time that is later than this is missed",
-            name="maxLateness",
-            label="Maximum delay",
-            example="10m",
-            usual="no limit",
+            duration(), "a time later than this is missed", "Maximum delay", "10m", name="maxLateness", usual="no limit"
         ),
     ] = None
     overlap: Annotated[
-        Overlap,
-        Field(
-            choice("skip", "queue"),
-            "what to do with a time that comes while the previous run is still going",
-            label="If it is still running",
-        ),
+        Overlap, Field(choice(Overlap), "what happens to a time that comes during a run", "If it is still running")
     ] = "skip"
     timeout: Annotated[Duration, Field(duration(1), "how long a run may take")] = TIMEOUT
-    on_crash: Annotated[
-        OnCrash,
-        Field(
-            choice("retry", "unknown"),
-            "what to do with a run that had started when its node died",
-            label="After a crash",
-        ),
-    ] = "retry"
+    on_crash: Annotated[OnCrash, Field(choice(OnCrash), "what happens to a run whose node died", "After a crash")] = (
+        "retry"
+    )
     errors_max: Annotated[
-        int,
-        Field(
-            whole(0),
-            "disable it after this many consecutive errors; 0: never",
-            name="maxConsecutiveErrors",
-            label="Disable after this many consecutive errors",
-        ),
+        int, Field(whole(0), "errors in a row after which it is disabled; 0: never", "Disable after", name=_ERRORS_MAX)
     ] = ERRORS_MAX
     active_hours: Annotated[
-        ActiveHours | None,
-        Field(ACTIVE_HOURS, "hours of the day in which it may start; other times are skipped", usual="always"),
+        ActiveHours | None, Field(ACTIVE_HOURS, "hours in which it may start; other times are skipped", usual="always")
     ] = None
     stagger: Annotated[
-        Duration, Field(duration(), "shift it by a fixed part of this, so that schedules do not start together")
+        Duration, Field(duration(), "shift it by a fixed part of this, so that not all start at once")
     ] = 0
     success: Annotated[
         RungName | None,
-        Field(
-            choice(None, "accepted", "started", "finished"),
-            "how far a run must get to count as a success",
-            label="Success is",
-            usual="what its action can prove",
-        ),
+        Field(_SUCCESS, "how far a run must get to succeed", "Success is", usual="what its action can prove"),
     ] = None
-    slot: Annotated[
-        str | None, Field(NAME, "a quota slot: it waits while the quota is used up", label="Wait for quota of slot")
-    ] = None
+    slot: Annotated[str | None, Field(NAME, "wait while the quota of this slot is used up", "Wait for slot")] = None
     lane: Annotated[str | None, Field(NAME, "schedules in the same lane run one at a time")] = None
-    alert: Annotated[
-        AlertChoice, Field(ALERT, "null: as in `[alerts]` in the settings; false: no alerts", usual="as in `[alerts]`")
-    ] = None
+    alert: Annotated[AlertChoice, Field(ALERT, "when people are alerted; false: never", usual="as in `[alerts]`")] = (
+        None
+    )
     retry: Annotated[
         Retry | None,
-        Field(nested(RETRY), "retries of the same instant", usual="a prompt: until the next instant; others: none"),
+        Field(nested(RETRY), "retries of the same instant", usual="a prompt: until the next instant; else none"),
     ] = None
 
 
@@ -248,15 +203,14 @@ def check_slug(slug: str) -> None:
         raise Invalid(FieldError("slug", f"{slug!r} is reserved; choose another name"))
 
 
-def _actions() -> list[Entry]:
+def _actions() -> list[Field]:
     """The action fields, of which a definition has exactly one, and those that belong to a prompt."""
     prompt, *more = PROMPT
-    optional = replace(prompt.field, default=None)
-    return [
-        entry(prompt.name, optional),
-        *(entry(name, Field(nested(one), one.says, default=None)) for name, one in OBJECTS.items()),
-        *more,
+    objects = [
+        Field(nested(one), one.says[0].lower() + one.says[1:-1], name=name, default=None)
+        for name, one in OBJECTS.items()
     ]
+    return [replace(prompt, default=None), *objects, *more]
 
 
 _FIELDS: Final = described(Definition)

@@ -56,25 +56,15 @@ class Retry:
     """How many times the same instant is tried again; `times = None`: until the next regular instant."""
 
     times: Annotated[
-        int | None, Field(whole(0), "number of retries", label="Retries", default=None, usual="until the next instant")
+        int | None, Field(whole(0), "number of retries", "Retries", default=None, usual="until the next instant")
     ]
-    delay: Annotated[
-        Duration, Field(duration(1), "time before each retry", label="Between retries", default=30 * MINUTE)
-    ]
+    delay: Annotated[Duration, Field(duration(1), "time before each retry", "Between retries", default=30 * MINUTE)]
     backoff: Annotated[
-        int, Field(whole(1, BACKOFF_MAX), "factor from one delay to the next", label="Growth of the delay")
+        int, Field(whole(1, BACKOFF_MAX), "factor from one delay to the next", "Growth of the delay")
     ] = 1
-    delay_max: Annotated[
-        Duration | None,
-        Field(duration(1), "longest delay", label="Longest delay", usual="a day, or `delay` if that is longer"),
-    ] = None
-    on: Annotated[
-        tuple[str, ...],
-        Field(EXCEPTIONS, "for a call: only after these exceptions", label="Only after", usual="after any failure"),
-    ] = ()
-    give_up_on: Annotated[
-        tuple[str, ...], Field(EXCEPTIONS, "for a call: never after these exceptions", label="Never after")
-    ] = ()
+    delay_max: Annotated[Duration | None, Field(duration(1), "longest delay", "Longest delay", usual="a day")] = None
+    on: Annotated[tuple[str, ...], Field(EXCEPTIONS, "for a call: only after these exceptions", "Only after")] = ()
+    give_up_on: Annotated[tuple[str, ...], Field(EXCEPTIONS, "for a call: never after these", "Never after")] = ()
 
     def covers(self, raised: Collection[str]) -> bool:
         """Whether an exception with these type names is retried."""

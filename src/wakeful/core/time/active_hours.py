@@ -37,33 +37,18 @@ def _parse_end(text: str, field: str) -> int:
 
 
 _CURE: Final = "write a time of day such as 09:00"
+_START: Final = parsed("time of day", parse_time_of_day, cure=_CURE)
+_END: Final = parsed("time of day, also 24:00", _parse_end, cure=_CURE)
 
 
 @dataclass(frozen=True, slots=True)
 class ActiveHours:
     """From `start` until just before `end` (`HH:MM`, the end also `24:00`) on the wall clock of `timezone`."""
 
-    start: Annotated[
-        str,
-        Field(
-            parsed("time of day", parse_time_of_day, cure=_CURE),
-            "start of the active hours",
-            label="Active from",
-            example="09:00",
-        ),
-    ]
-    end: Annotated[
-        str,
-        Field(
-            parsed("time of day, also 24:00", _parse_end, cure=_CURE),
-            "end of the active hours (exclusive); equal to start: always active",
-            label="Active until",
-            example="22:00",
-        ),
-    ]
+    start: Annotated[str, Field(_START, "start of the active hours", "Active from", "09:00")]
+    end: Annotated[str, Field(_END, "end (exclusive); equal to start: always active", "Active until", "22:00")]
     timezone: Annotated[
-        str,
-        Field(ZONE, "time zone of both", label="Active hours are in", default=None, usual="the default time zone"),
+        str, Field(ZONE, "time zone of both", "Active hours are in", default=None, usual="the default time zone")
     ]
 
 

@@ -137,7 +137,7 @@ def check_times(times: Sequence[object], field: str) -> None:
     for index, text in enumerate(times):
         place = f"{field}[{index}]"
         if not isinstance(text, str):
-            errors.append(FieldError(place, f"{text!r} is not text; write a time of day such as '09:00'"))
+            errors.append(FieldError(place, f"{text!r} is not a string; write a time of day such as '09:00'"))
             continue
         try:
             parse_time_of_day(text, place)

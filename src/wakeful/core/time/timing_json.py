@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, assert_never
 
-from wakeful.core.description import COMPONENTS, Entry, Field, Kind, Object, entry
+from wakeful.core.description import COMPONENTS, Field, Kind, Object
 from wakeful.core.errors import Invalid, refuse
 from wakeful.core.fields import Fields
-from wakeful.core.kinds import DURATION_PATTERN, ZONE, choice, filled, parsed
+from wakeful.core.kinds import DURATION_SCHEMA, ZONE, choice, filled, listed, parsed
 from wakeful.core.time.cron import parse_cron
 from wakeful.core.time.instants import (
     INSTANT_MAX,
@@ -110,7 +110,7 @@ def _parse_every(text: str, place: str) -> None:
 
 
 def _read_instant(fields: Fields, name: str) -> Instant | None:
-    text = fields.take(name, str, None, f"text; {_INSTANT.cure}")
+    text = fields.take(name, str, None, f"a string; {_INSTANT.cure}")
     if text is None:
         return None
     zone = fields.data.get("timezone")
@@ -161,34 +161,29 @@ _INSTANT: Final = Kind(
 _TIMES: Final = Kind(
     "list of times of day",
     _read_times,
-    {"type": "array", "items": {"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"}, "minItems": 1},
+    listed({"type": "string", "pattern": "^[0-9]{2}:[0-9]{2}$"}, least=1),
     list,
     control="list",
     cure="write a list such as ['09:00', '18:00']",
 )
 _EVERY: Final = parsed(
-    "duration, more than zero",
-    _parse_every,
-    cure="write a duration such as '2h'",
-    schema={"pattern": DURATION_PATTERN, "examples": ["90s", "30m", "2h"]},
+    "duration, more than zero", _parse_every, cure="write a duration such as '2h'", schema=DURATION_SCHEMA
 )
-_EXPRESSION: Final = parsed(
-    "cron expression",
-    parse_cron,
-    cure="write five fields such as '0 9 * * 1-5'",
-    schema={"examples": ["0 9 * * 1-5"]},
+_CRON: Final = parsed("cron expression", parse_cron, cure="write five fields such as '0 9 * * 1-5'")
+_SLOT: Final = filled("write the name of a quota slot")
+_INTERVAL: Final = _minutes_kind(1, "write a number such as 60")
+_OFFSET: Final = _minutes_kind(0, "write a number such as 1")
+_ZONE: Final = Field(ZONE, "time zone", "Time zone", name="timezone", default=None, usual="the default time zone")
+_ANCHOR: Final = Field(
+    _INSTANT,
+    "starting point of the interval",
+    example="2026-01-30T09:00:00Z",
+    name="anchor",
+    default=None,
+    usual="when written",
 )
-_TIMEZONE: Final = entry(
-    "timezone", Field(ZONE, "time zone", label="Time zone", default=None, usual="the default time zone")
-)
-_ANCHOR: Final = entry(
-    "anchor",
-    Field(
-        _INSTANT, "starting point of the interval", default=None, example="2026-01-30T09:00:00Z", usual="when written"
-    ),
-)
-_AT: Final = entry(
-    "at", Field(_INSTANT, "when: with an offset, or together with a time zone", example="2026-01-30T09:00")
+_AT: Final = Field(
+    _INSTANT, "when: with an offset, or with a time zone next to it", example="2026-01-30T09:00", name="at"
 )
 
 
@@ -205,9 +200,9 @@ class TimingType:
     alias_of: str = ""
 
 
-def _type(types: str, label: str, says: str, *entries: Entry, **more: Any) -> TimingType:
-    name, kind = types.split()[0], entry("type", Field(choice(*types.split()), "the kind of timing"))
-    return TimingType(Object(name[0].upper() + name[1:], says, [kind, *entries], dict, label=label), **more)
+def _type(types: str, label: str, says: str, *fields: Field, **more: Any) -> TimingType:
+    name, kind = types.split()[0], Field(choice(*types.split()), "the kind of timing", name="type")
+    return TimingType(Object(name[0].upper() + name[1:], says, [kind, *fields], dict, label=label), **more)
 
 
 def _once(data: Mapping[str, Any], values: Mapping[str, Any]) -> Timing:
@@ -221,35 +216,32 @@ def _every(data: Mapping[str, Any], values: Mapping[str, Any]) -> Timing:
     )
 
 
-_ONCE: Final = _type("once at", "Once", "Once.", _AT, _TIMEZONE, build=_once)
+_GRID: Final = {"build": _every, "stored": (ANCHORED_AT,)}
+_ONCE: Final = _type("once at", "Once", "Once.", _AT, _ZONE, build=_once)
 TIMING_TYPES: Final[Mapping[str, TimingType]] = {
     "cron": _type(
         "cron",
         "Cron",
         "By a cron expression of five fields, or six with seconds.",
-        entry("expression", Field(_EXPRESSION, "minute, hour, day, month, weekday", example="0 9 * * 1-5")),
-        _TIMEZONE,
+        Field(_CRON, "minute, hour, day of the month, month, weekday", example="0 9 * * 1-5", name="expression"),
+        _ZONE,
         build=lambda _, values: Cron(values["expression"], values["timezone"]),
     ),
     "every": _type(
         "every",
         "Every",
         "At a fixed interval, aligned to an anchor.",
-        entry("every", Field(_EVERY, "the interval, e.g. 90s, 30m, 2h, 1d", label="Interval", example="2h")),
-        _ANCHOR,
-        _TIMEZONE,
-        build=_every,
-        stored=(ANCHORED_AT,),
+        Field(_EVERY, "the interval, e.g. 90s, 30m, 2h, 1d", "Interval", "2h", name="every"),
+        *(_ANCHOR, _ZONE),
+        **_GRID,
     ),
     "interval": _type(
         "interval",
         "Interval",
         "Every given number of minutes.",
-        entry("intervalMinutes", Field(_minutes_kind(1, "write a number such as 60"), "the interval", example="60")),
-        _ANCHOR,
-        _TIMEZONE,
-        build=_every,
-        stored=(ANCHORED_AT,),
+        Field(_INTERVAL, "the interval", example="60", name="intervalMinutes"),
+        *(_ANCHOR, _ZONE),
+        **_GRID,
         alias_of="every",
     ),
     "once": _ONCE,
@@ -258,28 +250,16 @@ TIMING_TYPES: Final[Mapping[str, TimingType]] = {
         "times",
         "Times of day",
         "At times of day.",
-        entry("times", Field(_TIMES, "times of day", example="09:00, 18:00")),
-        _TIMEZONE,
+        Field(_TIMES, "times of day", example="09:00, 18:00", name="times"),
+        _ZONE,
         build=lambda _, values: Times(values["times"], values["timezone"]),
     ),
     "afterReset": _type(
         "afterReset",
         "After a quota reset",
         "After the reset of a quota slot.",
-        entry(
-            "slot",
-            Field(filled("write the name of a quota slot"), "the quota slot", label="Slot", example="main"),
-        ),
-        entry(
-            "offsetMinutes",
-            Field(
-                _minutes_kind(0, "write a number such as 1"),
-                "how long after the reset",
-                label="Minutes after",
-                default=0,
-                example="1",
-            ),
-        ),
+        Field(_SLOT, "the quota slot", example="main", name="slot"),
+        Field(_OFFSET, "how long after the reset", "Minutes after", "1", name="offsetMinutes", default=0),
         build=lambda _, values: AfterReset(values["slot"], values["offsetMinutes"]),
     ),
     "manual": _type("manual", "Only on request", "Only on request.", build=lambda _, _values: Manual()),
@@ -288,20 +268,14 @@ TIMING_TYPES: Final[Mapping[str, TimingType]] = {
 
 def timing_kind(*, without: tuple[str, ...] = ()) -> Kind:
     """The kind of a `schedule` field."""
-    objects = tuple({one.fields.name: one.fields for name, one in TIMING_TYPES.items() if name not in without}.values())
-    return Kind(
-        "[timing](#timings)",
-        lambda fields, name: fields.read(name, lambda value: read_timing(value, fields.place(name))),
-        {
-            "oneOf": [{"$ref": COMPONENTS + one.name} for one in objects],
-            "discriminator": {
-                "propertyName": "type",
-                "mapping": {
-                    name: COMPONENTS + one.fields.name for name, one in TIMING_TYPES.items() if name not in without
-                },
-            },
-        },
-        timing_to_json,
-        control="timing",
-        inner=objects,
-    )
+    types = {name: one.fields for name, one in TIMING_TYPES.items() if name not in without}
+    refs = {name: COMPONENTS + one.name for name, one in types.items()}
+    schema = {
+        "oneOf": [{"$ref": ref} for ref in dict.fromkeys(refs.values())],
+        "discriminator": {"propertyName": "type", "mapping": refs},
+    }
+
+    def read(fields: Fields, name: str) -> Timing | None:
+        return fields.read(name, lambda value: read_timing(value, fields.place(name)))
+
+    return Kind("[timing](#timings)", read, schema, timing_to_json, "timing", inner=tuple(types.values()))

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, TypeAlias
 
-from wakeful.core.description import COMPONENTS, Field, Kind, Object, described, entry
+from wakeful.core.description import COMPONENTS, Field, Kind, Object, described
 from wakeful.core.fields import Fields, shown
-from wakeful.core.kinds import FLAG, choice, duration, nested
+from wakeful.core.kinds import FLAG, choice, duration, listed, nested
 from wakeful.core.schedule.actions import OBJECTS, Command, Http
 from wakeful.core.schedule.definition import SLUG
 from wakeful.core.time.instants import MINUTE, Duration
@@ -75,23 +75,21 @@ def _read_topics(fields: Fields, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(listed))
 
 
-_HTTP, _COMMAND = OBJECTS["http"], OBJECTS["command"]
+_HTTP, _COMMAND = OBJECTS["http"].only("url", "headers"), OBJECTS["command"].only("argv", "cwd", "env")
 # The method, the body and the input are set by Wakeful.
 HANDLERS: Final[Mapping[str, Object[Any]]] = {
-    "http": Object("HttpHandler", "Called with a POST.", _HTTP.only("url", "headers"), partial(Http, "POST")),
-    "command": Object(
-        "CommandHandler",
-        "Reads a request on stdin, writes a response to stdout.",
-        _COMMAND.only("argv", "cwd", "env"),
-        Command,
-    ),
+    "http": Object("HttpHandler", "Called with a POST.", _HTTP, partial(Http, "POST")),
+    "command": Object("CommandHandler", "Reads a request on stdin, writes a response to stdout.", _COMMAND, Command),
 }
-_CHOICES: Final[tuple[Object[Any], ...]] = tuple(
-    Object(name, says, [entry(kind, Field(nested(HANDLERS[kind]), HANDLERS[kind].says))], dict)
-    for name, says, kind in (
-        ("OverHttp", "A handler at a URL.", "http"),
-        ("ByCommand", "A handler that is a program.", "command"),
-    )
+
+
+def _choice(name: str, says: str, kind: str) -> Object[Any]:
+    return Object(name, says, [Field(nested(HANDLERS[kind]), HANDLERS[kind].says, name=kind)], dict)
+
+
+_CHOICES: Final = (
+    _choice("OverHttp", "A handler at a URL.", "http"),
+    _choice("ByCommand", "A handler that is a program.", "command"),
 )
 _ANSWERER: Final = Kind(
     "[OverHttp](#overhttp) or [ByCommand](#bycommand)",
@@ -101,15 +99,12 @@ _ANSWERER: Final = Kind(
     inner=_CHOICES,
 )
 _TIMING: Final = timing_kind(without=("afterReset",))
-_NAME_SCHEMA: Final = {"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$", "examples": ["mail"]}
-_TOPICS: Final = Kind("list of topics", _read_topics, {"type": "array", "items": _NAME_SCHEMA}, list)
-_SOME_TOPICS: Final = replace(_TOPICS, schema={**_TOPICS.schema, "minItems": 1})
-_HANDLER: Final = Field(
-    _ANSWERER,
-    "what is called",
-    name="handler",
-    missing='missing; name a handler, for example {"http": {"url": "http://127.0.0.1:9100/poll"}}',
-)
+_NO_TIMING: Final = 'missing; say when, for example {"type": "every", "every": "5m"}'
+_NO_HANDLER: Final = 'missing; name a handler, for example {"http": {"url": "http://127.0.0.1:9100/poll"}}'
+_TOPIC: Final = {"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$", "examples": ["mail"]}
+_TOPICS: Final = Kind("list of topics", _read_topics, listed(_TOPIC), list)
+_SOME: Final = replace(_TOPICS, schema=listed(_TOPIC, least=1))
+_HANDLER: Final = Field(_ANSWERER, "what is called", name="handler", missing=_NO_HANDLER)
 _PUBLISHES: Final = Field(_TOPICS, "topics it publishes to", default=())
 _TIMEOUT: Final = Field(duration(1), "how long one call may take")
 
@@ -120,13 +115,7 @@ class Producer:
 
     name: str
     timing: Annotated[
-        Timing,
-        Field(
-            replace(_TIMING, read=_read_timing),
-            "when it runs",
-            name="schedule",
-            missing='missing; say when, for example {"type": "every", "every": "5m"}',
-        ),
+        Timing, Field(replace(_TIMING, read=_read_timing), "when it runs", name="schedule", missing=_NO_TIMING)
     ]
     publishes: Annotated[tuple[str, ...], _PUBLISHES]
     answerer: Annotated[Answerer, _HANDLER]
@@ -138,9 +127,7 @@ class Consumer:
     """Takes messages, performs at most one side effect with them, and publishes the result."""
 
     name: str
-    subscribe: Annotated[
-        tuple[str, ...], Field(_SOME_TOPICS, "topics it reads", missing="is empty; name the topics it reads")
-    ]
+    subscribe: Annotated[tuple[str, ...], Field(_SOME, "topics it reads", missing="is empty; name the topics it reads")]
     publishes: Annotated[tuple[str, ...], _PUBLISHES]
     answerer: Annotated[Answerer, _HANDLER]
     mutates: Annotated[bool, Field(FLAG, "whether it has a side effect", name="mutate")] = True
@@ -216,10 +203,10 @@ WORKFLOW: Final[Object[WorkflowDefinition]] = Object(
     "WorkflowDefinition",
     "A workflow definition; read-only fields are ignored.",
     [
-        entry("id", Field(SLUG, "its name", default="", usual="the one in the path")),
-        entry("status", Field(choice(*STATUSES), "whether it runs", default=None, usual="unchanged; at first active")),
-        entry("producers", Field(_handlers(PRODUCER), "handlers that publish", default=())),
-        entry("consumers", Field(_handlers(CONSUMER), "handlers that consume", default=())),
+        Field(SLUG, "its name", name="id", default="", usual="the one in the path"),
+        Field(choice(*STATUSES), "whether it runs", name="status", default=None, usual="unchanged; a new one: active"),
+        Field(_handlers(PRODUCER), "handlers that publish", name="producers", default=()),
+        Field(_handlers(CONSUMER), "handlers that consume", name="consumers", default=()),
     ],
     WorkflowDefinition,
     read_back=(

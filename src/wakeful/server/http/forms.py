@@ -1,93 +1,70 @@
 """`/api/forms/schedule`: the fields of a definition, from which the page draws its form."""
 
 from collections.abc import Iterable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import Field as Description
 from starlette.responses import JSONResponse, Response
 
-from wakeful.core.description import Entry, Object
+from wakeful.core.description import Field, Object
 from wakeful.core.schedule.actions import OBJECTS, PROMPT
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 from wakeful.core.time.timing_json import TIMING_TYPES
 from wakeful.server.http.shapes import Shape, answer, problems
 
 
-class Control(Shape):
-    """One control of a form."""
-
-    name: Annotated[str, Field(description="path of the field, such as `retry.times`")]
-    label: str
-    hint: str
-    control: Literal[
-        "text", "area", "number", "choice", "flag", "list", "words", "json", "zone", "recipients", "session"
-    ]
-    placeholder: str
-    options: list[str]
-    default: Any
-    required: bool
-
-
-class Part(Shape):
-    """The controls of one kind of timing or action."""
-
-    name: str
-    label: str
-    fields: list[Control]
-
-
 class Form(Shape):
-    """The form of a schedule: one timing, one action, and options."""
+    """The form of a schedule: one timing, one action, and options. Timings and actions have a name, a label and fields;
+    a field has the name, label, hint, control, placeholder, options and default of its control."""
 
-    timings: list[Part]
-    actions: list[Part]
-    options: list[Control]
-    fields: Annotated[list[str], Field(description="all fields of a definition")]
+    timings: list[dict[str, Any]]
+    actions: list[dict[str, Any]]
+    options: list[dict[str, Any]]
+    fields: Annotated[list[str], Description(description="all fields of a definition")]
 
 
 def schedule_form() -> dict[str, Any]:
     """The form, made from the description of a definition."""
     timings = [
-        _part(name, one.fields, "schedule.{}", (entry for entry in one.fields if entry.name != "type"))
+        _part(name, one.fields, "schedule.{}", one.fields.only(without=("type",)))
         for name, one in TIMING_TYPES.items()
         if not one.alias_of
     ]
     actions = [_part("prompt", PROMPT, "{}", PROMPT)]
     actions += [_part(name, one, f"{name}.{{}}", one) for name, one in OBJECTS.items()]
-    options = [control for entry in OPTIONS for control in _controls(entry)]
+    options = [control for field in OPTIONS for control in _controls(field)]
     return {"timings": timings, "actions": actions, "options": options, "fields": list(SCHEDULE.names)}
 
 
-def _part(name: str, described: Object[Any], path: str, entries: Iterable[Entry]) -> dict[str, Any]:
-    fields = [_control(entry, path.format(entry.name)) for entry in entries]
-    return {"name": name, "label": described.label, "fields": fields}
+def _part(name: str, described: Object[Any], path: str, fields: Iterable[Field]) -> dict[str, Any]:
+    controls = [_control(field, path.format(field.name)) for field in fields]
+    return {"name": name, "label": described.label, "fields": controls}
 
 
-def _controls(entry: Entry) -> Iterator[dict[str, Any]]:
+def _controls(field: Field) -> Iterator[dict[str, Any]]:
     """The controls of a field: its own, or those of the object that it is."""
-    if entry.kind.control == "object or false":
-        yield {**_control(entry, entry.name), "control": "choice", "options": ["false"], "default": None}
-    if not entry.kind.control.startswith("object"):
-        yield _control(entry, entry.name)
+    if field.kind.control == "object or false":
+        yield {**_control(field, field.name), "control": "choice", "options": ["false"]}
+    if not field.kind.control.startswith("object"):
+        yield _control(field, field.name)
         return
-    for described in entry.kind.inner:
-        yield from (_control(inner, f"{entry.name}.{inner.name}", is_optional=True) for inner in described)
+    for described in field.kind.inner:
+        yield from ({**_control(inner, f"{field.name}.{inner.name}"), "required": False} for inner in described)
 
 
-def _control(entry: Entry, name: str, *, is_optional: bool = False) -> dict[str, Any]:
-    field, schema, default = entry.field, entry.kind.schema, entry.written_default
-    words = schema.get("enum", schema.get("examples", [])) if entry.kind.control == "choice" else []
+def _control(field: Field, name: str) -> dict[str, Any]:
+    schema, default = field.kind.schema, field.written_default
     usual = field.example or field.usual or ("" if default in (None, {}, []) else str(default))
     return {
         "name": name,
-        "label": entry.label,
+        "label": field.label,
         "hint": field.says.replace("`", ""),
-        "control": entry.kind.control,
+        "control": field.kind.control,
         "placeholder": usual.replace("`", ""),
-        "options": list(words),
+        "options": schema.get("enum", schema.get("examples", [])) if field.kind.control == "choice" else [],
         "default": default,
-        "required": entry.is_required and not is_optional,
+        "required": field.is_required,
     }
 
 

@@ -40,9 +40,10 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         """Requests within 250 ms become one turn. `text` is passed to the agent as a system event. A turn that requests
         another one sends the id and token of its run: such turns are at least `spacing_min` apart."""
         data = await read_object(request, known=("reason", "text", "contextKey", "runId", "token"))
+        reason = text_of(data, "reason")
         caller = caller_of(request.scope)
         woken = await app.wake(
-            text_of(data, "reason") or "manual",
+            "manual" if reason is None else reason,
             *_about(data),
             run=_asking_run(data),
             by_run=caller is not None and caller.run_id is not None,
