@@ -15,6 +15,8 @@ PEERS := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 # More than there are processors: half of the tests wait for a process, a server or a browser.
 JOBS ?= 4
+# Without bytecode every process of the tests compiles everything again: a third of their time.
+unexport PYTHONDONTWRITEBYTECODE
 # Of `make worlds`.
 FIRST ?= 1
 SEEDS ?= 400
@@ -75,8 +77,8 @@ record-agents: $(STAMP) ## record again what the real agents print, for the fast
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
 	PYTHONPATH=tests $(BIN)/python -m agents.record
 
-torture: $(STAMP) ## the long fault tests
-	$(BIN)/pytest -q -m torture
+torture: $(STAMP) ## what is too long for make test: long fault tests, all cases, more examples
+	WAKEFUL_THOROUGH=1 $(BIN)/pytest -q -m "torture or hypothesis"
 
 worlds: $(STAMP) ## random worlds with everything in them, bounded (SEEDS=400 FIRST=1 MINUTES=240)
 	PYTHONPATH=tests $(BIN)/python -m worlds --seed $(FIRST) --through $$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES)

@@ -12,13 +12,14 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import promises
 from access import send_token_by_default
+from sampling import examples
 
 sys.path.append(str(Path(__file__).parents[1]))  # the bench, which is no part of the package
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script; children would inherit it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("wakeful", deadline=None)
+settings.register_profile("wakeful", deadline=None, max_examples=examples(100))
 settings.load_profile("wakeful")
 send_token_by_default()
 

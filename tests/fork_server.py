@@ -1,9 +1,10 @@
-"""A process that has imported the daemon, and forks itself for each daemon that a test asks for (see `forking`).
+"""A process that has imported Wakeful, and forks itself for each program that a test starts (see `forking`).
 
 It gets requests on a socket, each with four file descriptors: standard input, output and error of the new process, and
 a pipe to which its process id and, when it has ended, its exit status are written.
 """
 
+import atexit
 import contextlib
 import gc
 import importlib
@@ -15,29 +16,45 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
 from typing import Any
 
 REQUEST_MAX = 1 << 20
-IMPORTED = ("wakeful.app", "wakeful.engine", "wakeful.features", "wakeful.server", "wakeful.stores.sqlite")
+IMPORTED = (
+    "wakeful.app",
+    "wakeful.cli",
+    "wakeful.engine",
+    "wakeful.features",
+    "wakeful.integrations",
+    "wakeful.server",
+    "wakeful.stores",
+)
+LATER = ("anyio._backends._asyncio", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto")
+"""What libraries import when they are first used."""
 
 
 def main() -> None:
     """Fork until the test process is gone."""
-    import_daemon()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, and they end this
+    import_programs()
     gc.freeze()  # what is imported is shared with every child, and never looked at again
     request = serve(socket.socket(fileno=int(sys.argv[1])))
-    if request is not None:  # in the child: from here on it is `python -m MODULE ARGUMENTS`
-        run(request)
+    if request is not None:  # in the child: from here on it is the program
+        end(run(request))
 
 
-def import_daemon() -> None:
-    """All modules a daemon may need, but none that is run as a program."""
+def import_programs() -> None:
+    """All modules a daemon or a command may need, but none that is run as a program."""
     for name in IMPORTED:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not found.name.endswith("__main__"):
+            if not found.name.endswith(("__main__", "cli.main")):
                 importlib.import_module(found.name)
+    for name in LATER:
+        importlib.import_module(name)
+    app = importlib.import_module("wakeful").Wakeful(os.devnull, timezone="UTC")  # each child has its own zone
+    importlib.import_module("wakeful.server.http").make_app(app)  # libraries keep what they found out about types
 
 
 def serve(requests: socket.socket) -> dict[str, Any] | None:
@@ -85,6 +102,7 @@ def become(request: dict[str, Any], files: list[int]) -> None:
     """Make a forked child look like a process that was started for the request."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for target, file in enumerate(files[:3]):
         os.dup2(file, target)
     os.closerange(3, 1024)
@@ -96,11 +114,32 @@ def become(request: dict[str, Any], files: list[int]) -> None:
     time.tzset()
 
 
-def run(request: dict[str, Any]) -> None:
-    """The program; its end is the end of the process."""
-    sys.argv = [request["module"], *request["arguments"]]
-    sys.path[0] = request["folder"]
-    runpy.run_module(request["module"], run_name="__main__", alter_sys=True)
+def run(request: dict[str, Any]) -> int:
+    """The program. Returns its exit status; other exceptions are left to the interpreter."""
+    program = request["program"]
+    sys.argv = [program, *request["arguments"]]
+    try:
+        if request["is_script"]:
+            sys.path[0] = os.path.dirname(program)  # noqa: PTH120 - as the interpreter does
+            runpy.run_path(program, run_name="__main__")
+        else:
+            sys.path[0] = request["folder"]
+            runpy.run_module(program, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or 0
+        raise
+    return 0
+
+
+def end(status: int) -> None:
+    """End as the interpreter does, but leave the memory to the system: it is shared, and freeing it copies it all."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads
+    atexit._run_exitfuncs()
+    gc.collect()  # what was not closed warns
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":

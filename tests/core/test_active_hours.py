@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.errors import Invalid
 from wakeful.core.fields import Fields
 from wakeful.core.time.active_hours import (
@@ -100,7 +101,7 @@ def test_the_end_of_the_calendar_is_no_error() -> None:
     assert next_active(ActiveHours("00:00", "00:01", "UTC"), INSTANT_MAX) == INSTANT_MAX
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.tuples(st.integers(0, 95), st.integers(0, 96)),
     st.sampled_from(["Europe/Berlin", "Africa/Cairo", "Australia/Lord_Howe", "America/New_York"]),

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Policy, after_close
 from wakeful.core.run.transitions import claimed, planned
@@ -260,7 +261,7 @@ class World:
 
 
 @pytest.mark.parametrize("steps_max", [12, 40])
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(250), deadline=None)
 @given(data=st.data())
 def test_whatever_happens_rows_tile_the_planned_instants(steps_max: int, data: st.DataObject) -> None:
     """L1, L2 and L3, for any timing, policy and sequence of events."""
@@ -275,7 +276,7 @@ def test_whatever_happens_rows_tile_the_planned_instants(steps_max: int, data: s
     assert due is None or due > world.now, "L3: strictly forward"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(data=st.data())
 def test_an_outage_of_any_length_is_decided_in_one_ring_unless_a_backlog_waits(data: st.DataObject) -> None:
     """L4: at most two rows and one start; only `all` leaves something for later, and at most catchUpMax of it."""
@@ -298,7 +299,7 @@ def test_an_outage_of_any_length_is_decided_in_one_ring_unless_a_backlog_waits(d
         assert 1 <= len(waiting) < chosen.catch_up_max
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(data=st.data())
 def test_reading_when_it_is_due_changes_nothing(data: st.DataObject) -> None:
     """L1: asked any number of times, at any moment, the answer and the cadence stay."""

@@ -10,6 +10,7 @@ from cronsim import CronSim, CronSimError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.errors import Invalid
 from wakeful.core.time.cron import cron_pattern, parse_cron
 from wakeful.core.time.instants import INSTANT_MAX, format_instant, parse_instant
@@ -160,7 +161,7 @@ EXPRESSIONS = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(EXPRESSIONS, st.sampled_from(["", "0 ", "*/15 ", "5,50 "]), st.integers(0, 2**31))
 def test_matching_agrees_with_cronsim(five: str, second: str, start: int) -> None:
     """In UTC, forwards and backwards, our matcher and cronsim's iterator find the same times."""

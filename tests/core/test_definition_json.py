@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.schedule.actions import METHODS, ActionSpec, Call, Command, Event, Http, Prompt
 from wakeful.core.schedule.definition import Definition, DeliverTo, check_slug, retry_of, usual_retry
@@ -428,7 +429,7 @@ JUNK = st.recursive(
 NAMES = ["slug", "schedule", *ACTIONS, "agent", "sessionConfig", *OPTIONS.names, *READ_BACK[:2], "unknown"]
 
 
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(400), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(NAMES), JUNK, max_size=6), st.booleans())
 def test_whatever_json_is_sent_is_read_or_refused(junk: dict[str, Any], is_on_top_of_a_good_one: bool) -> None:
     """Nothing but Invalid is ever raised; what is accepted can be stored and read again."""
@@ -445,7 +446,7 @@ def test_whatever_json_is_sent_is_read_or_refused(junk: dict[str, Any], is_on_to
     assert encode_definition(decode_definition(text)) == text
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(300), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_any_part_of_a_good_definition_may_be_replaced_by_anything(data: st.DataObject) -> None:
     """The same, deeper inside."""

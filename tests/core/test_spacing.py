@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.time.instants import parse_duration, parse_instant
 from wakeful.core.time.spacing import shortest_gap
 from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, next_n
@@ -51,7 +52,7 @@ def test_without_two_runs_there_is_no_distance(timing: Once | Manual | AfterRese
     assert shortest_gap(timing) is None
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     st.sampled_from(["0", "*/7", "5,50", "*"]),
     st.sampled_from(["*", "*/5", "9", "1,22"]),

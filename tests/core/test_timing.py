@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.time.instants import INSTANT_MAX, parse_instant
 from wakeful.core.time.timing import (
     AfterReset,
@@ -136,7 +137,7 @@ def test_equality_is_about_when_not_about_spelling() -> None:
     assert Once(NOW, written="2026-01-30T09:00:00Z") == Once(NOW, kind="at")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.sampled_from(["*/20 * * * *", "0 9 * * 1-5", "30 2 1,L * *", "0 0 1 * 1", "*/20 2 * * *", "0 */6 * * 5L"]),
     st.sampled_from(["UTC", "Europe/Berlin", "Africa/Cairo", "Australia/Lord_Howe"]),

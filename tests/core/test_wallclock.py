@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.time.instants import format_instant, parse_instant
 from wakeful.core.time.timing import Cron, Times, Timing, instants_after, latest_until, next_after, tally
 
@@ -207,7 +208,7 @@ EXPRESSIONS = st.one_of(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(data=st.data(), expression=EXPRESSIONS, zone=st.sampled_from(ZONES))
 def test_the_sequence_is_the_same_from_any_starting_point(data: st.DataObject, expression: str, zone: str) -> None:
     """next_after(t) is the first element after t of one global sequence, also inside a repeated hour; latest_until

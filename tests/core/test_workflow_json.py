@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from wakeful.core.errors import Invalid
 from wakeful.core.workflow.answers import WrongAnswer, read_mutated, read_prepared, read_published
 from wakeful.core.workflow.definition_json import (
@@ -77,7 +78,7 @@ def test_writing_the_same_again_changes_nothing() -> None:
     assert encode_workflow(moved) != encode_workflow(first)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(VALUES | st.dictionaries(st.sampled_from(["id", "status", "producers", "consumers"]), VALUES))
 def test_any_json_is_a_workflow_or_is_refused(data: Any) -> None:
     """Never anything else."""
@@ -89,7 +90,7 @@ def test_any_json_is_a_workflow_or_is_refused(data: Any) -> None:
         check_workflow(definition)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(ANSWERS)
 def test_any_answer_is_read_or_said_to_be_wrong(data: Any) -> None:
     """In every phase; what is read keeps the rights of its phase."""

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -52,7 +53,7 @@ async def daemon(home: Path, settings: str = "", environ: dict[str, str] | None 
         (home / "wakeful.toml").write_text(settings)
     environment = {**os.environ, **(environ or {})}
     process = forking.start(
-        "wakeful.server.daemon", str(home), "--port", "0", environment=environment, has_errors=False
+        "wakeful.server.daemon", home, "--port", "0", environment=environment, stderr=subprocess.DEVNULL
     )
     assert process.stdout is not None
     try:

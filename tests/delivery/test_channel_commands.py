@@ -5,11 +5,13 @@ import json
 import os
 import pty
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import forking
 from channels.bot_api import TOKEN, BotApi, bot_api
 from delivery.running import WITHIN, daemon
 from wakeful.config import load
@@ -25,15 +27,10 @@ type = "inbox"
 
 async def wakeful(home: Path, *words: str, feed: str | None = None) -> tuple[int, str]:
     """How the command line ended, and what it printed on both streams."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "wakeful.cli.main", "--home", str(home), *words),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
+    ended = await asyncio.to_thread(
+        forking.run, "wakeful.cli.main", "--home", home, *words, feed=feed or "", stderr=subprocess.STDOUT
     )
-    async with asyncio.timeout(WITHIN):
-        out, _ = await process.communicate(None if feed is None else feed.encode())
-    return process.returncode or 0, " ".join(out.decode().split())
+    return ended.code, " ".join(ended.out.split())
 
 
 async def test_a_bot_is_added_with_the_chat_of_the_next_sender_and_works_at_once(tmp_path: Path) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-import sys
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forking
 from channels.bot_api import TOKEN, BotApi, bot_api
 from delivery.running import WITHIN, Running, daemon
 
@@ -25,14 +26,8 @@ def about_phone(found: Any) -> list[str]:
 
 async def wakeful(home: Path, *words: str) -> str:
     """What the command line prints, on both streams."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "wakeful.cli.main", "--home", str(home), *words),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
-    async with asyncio.timeout(WITHIN):
-        out, _ = await process.communicate()
-    return out.decode()
+    ended = await asyncio.to_thread(forking.run, "wakeful.cli.main", "--home", home, *words, stderr=subprocess.STDOUT)
+    return ended.out
 
 
 async def until_health(running: Running, condition: Callable[[list[str]], Any]) -> list[str]:

@@ -77,7 +77,7 @@ async def test_an_orderly_stop_is_named_as_such_and_reported_once_a_day(world: W
     assert len(await app.alerts()) == 3
 
 
-@pytest.mark.parametrize("nights", [4, pytest.param(30, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("nights", [3, pytest.param(30, marks=pytest.mark.torture)])
 @virtual
 async def test_a_laptop_suspended_every_night_reports_once_a_day_and_only_if_something_was_missed(
     world: World, nights: int
@@ -96,7 +96,7 @@ async def test_a_laptop_suspended_every_night_reports_once_a_day_and_only_if_som
     assert nights - 2 <= len(days) == len(set(days))
     await app.remove("x")
     told = len(person.got)
-    for _ in range(3):
+    for _ in range(nights // 2):
         app.machine.freeze()
         await world.sleep("8h")
         app.clock.suspend(8 * HOUR)

@@ -6,6 +6,7 @@ import pytest
 
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from features.voice import OK, Voice, beating
+from sampling import sampled
 from wakeful import every
 from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
@@ -102,7 +103,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", sampled(FAULTS, every=3))
 @virtual
 async def test_a_row_that_makes_no_sense_stops_nothing_but_itself(world: World, fault: str) -> None:
     """Edited by hand, left by a fault of ours, written by a newer release: the neighbour is on time, nobody spins."""

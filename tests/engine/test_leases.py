@@ -248,7 +248,7 @@ FREEZES = [
 ]
 
 
-@pytest.mark.parametrize(("rounds", "on_crash", "is_suspend"), sampled(FREEZES, every=7))
+@pytest.mark.parametrize(("rounds", "on_crash", "is_suspend"), sampled(FREEZES, every=13))
 def test_a_node_frozen_between_claim_and_begin_begins_nothing_when_it_goes_on(
     tmp_path: Path, rounds: int, on_crash: Any, is_suspend: bool
 ) -> None:

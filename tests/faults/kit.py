@@ -2,13 +2,12 @@
 
 import asyncio
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+import forking
 from ledger_check import Verdict, audit, read_observations
 from patience import PATIENCE
 from wakeful.app import bootstrap
@@ -32,39 +31,34 @@ class Field:
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
         self.folder = folder
-        self.nodes: list[subprocess.Popen[str]] = []
+        self.nodes: list[forking.Process] = []
         self._started = 0
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
-    def start(self, name: str = "a", *, is_ready: bool = True, **options: object) -> "subprocess.Popen[str]":
+    def start(self, name: str = "a", *, is_ready: bool = True, **options: object) -> forking.Process:
         """Start a node, and wait until it ticks unless it is to die before."""
         self._started += 1
         observed = self.folder / f"observed-{self._started}.jsonl"
         words = [f"{key}={value}" for key, value in options.items()]
         with (self.folder / "errors").open("ab") as errors:
-            node = subprocess.Popen(
-                [sys.executable, str(NODE), self.url, name, str(observed), *words],
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-            )
+            node = forking.start(NODE, self.url, name, observed, *words, stderr=errors)
         self.nodes.append(node)
         if is_ready:
             assert node.stdout is not None
             assert node.stdout.readline() == "ready\n", self.errors()
         return node
 
-    def kill(self, node: "subprocess.Popen[str]") -> None:
+    def kill(self, node: forking.Process) -> None:
         node.kill()
         node.wait(timeout=PATIENCE)
 
-    def stop(self, node: "subprocess.Popen[str]") -> None:
+    def stop(self, node: forking.Process) -> None:
         """Let it end in its own time."""
         node.send_signal(signal.SIGTERM)
         assert node.wait(timeout=PATIENCE) == 0, self.errors()
 
-    def died(self, node: "subprocess.Popen[str]", *, within: float = 60.0) -> None:
+    def died(self, node: forking.Process, *, within: float = PATIENCE) -> None:
         """Wait for the death it was told to die."""
         assert node.wait(timeout=within) == -signal.SIGKILL, self.errors()
 

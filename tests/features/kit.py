@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
+from new_store import prepare
 from wakeful import RunView, Wakeful
 from wakeful.app import bootstrap
 from wakeful.core.run.effects import Alert
@@ -164,6 +165,7 @@ class Bench(Wakeful):
         await parts.store.close()
 
     async def _open_store(self, url: str) -> bootstrap.Opened:
+        prepare(Path(url))
         self.tap = Tap(SqliteStore.open_inline(Path(url), hook=self._hook, shared_clock=self._is_shared))
         return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL)
 

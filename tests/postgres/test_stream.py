@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import aiohttp
 
+import forking
 from access import HEADERS
 from delivery.running import Running, daemon
 from patience import PATIENCE
@@ -40,10 +42,10 @@ async def until(events: AsyncIterator[dict[str, Any]], **wanted: Any) -> list[di
     raise AssertionError(f"the stream ended: {found}")
 
 
-async def line_with(said: asyncio.StreamReader, *words: str) -> None:
+async def line_with(said: IO[str], *words: str) -> None:
     """Read until a line has all of these words."""
     async with asyncio.timeout(WITHIN):
-        while line := (await said.readline()).decode():
+        while line := await asyncio.to_thread(said.readline):
             if all(word in line for word in words):
                 return
     raise AssertionError(f"nothing more is said, and never {words}")
@@ -61,10 +63,7 @@ async def test_whoever_watches_one_node_sees_what_all_do(tmp_path: Path, url: st
 
 async def _log_is_followed(home: Path, other: Running) -> None:
     """Whatever the log is told of the other's runs, and whatever it must read itself."""
-    following = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-W", "error", "-m", "wakeful.cli.main", "--home", str(home), "log", "-f"),
-        stdout=asyncio.subprocess.PIPE,
-    )
+    following = forking.start("wakeful.cli.main", "--home", home, "log", "-f", stderr=subprocess.DEVNULL)
     assert following.stdout is not None
     try:
         await line_with(following.stdout, "theirs", "succeeded", "run 1")
@@ -73,7 +72,7 @@ async def _log_is_followed(home: Path, other: Running) -> None:
             await line_with(following.stdout, "theirs", "succeeded", f"run {number}")
     finally:
         following.kill()
-        await following.wait()
+        await asyncio.to_thread(following.communicate)
 
 
 async def _stream_is_resumed(page: Running, other: Running, url: str) -> None:

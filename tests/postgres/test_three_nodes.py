@@ -3,8 +3,6 @@
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -14,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import forking
 from patience import PATIENCE
 from postgres.cluster import make_node, until
 from postgres.node import LIMITS
@@ -46,11 +45,11 @@ def _definition(n: int, at: int) -> Definition:
 
 
 @contextmanager
-def _nodes(url: str, path: Path, names: str) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+def _nodes(url: str, path: Path, names: str) -> Iterator[dict[str, forking.Process]]:
     program = Path(__file__).with_name("node.py")
     errors = path.with_name("errors")
     with errors.open("wb") as heard:
-        started = {name: subprocess.Popen([sys.executable, program, url, name, path], stderr=heard) for name in names}
+        started = {name: forking.start(program, url, name, path, stdout=heard, stderr=heard) for name in names}
         try:
             yield started
         finally:

@@ -1,16 +1,15 @@
 """Real processes on a real clock: starting them, watching what they leave, ending them by their id."""
 
-import os
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+import forking
 from patience import PATIENCE
 
 T = TypeVar("T")
@@ -34,25 +33,19 @@ class Nursery:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._started: list[subprocess.Popen[str]] = []
-        self._killed: list[subprocess.Popen[str]] = []
+        self._started: list[forking.Process] = []
+        self._killed: list[forking.Process] = []
 
-    def start(self, program: str, *arguments: object, **environment: str) -> "subprocess.Popen[str]":
+    def start(self, program: str, *arguments: object) -> forking.Process:
         """Start one of the programs, warnings being errors."""
-        child = subprocess.Popen(
-            [sys.executable, "-W", "error", str(PROGRAMS / program), *map(str, arguments)],
-            cwd=self.folder,
-            env={**os.environ, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        child = forking.start(PROGRAMS / program, *arguments, folder=self.folder)
         self._started.append(child)
         return child
 
-    def run(self, program: str, *arguments: object, within: float = 60.0) -> str:
-        """Start one and wait for its good end; answers what it printed."""
-        child = self.start(program, *arguments)
+    def run(self, program: str, *arguments: object, within: float = PATIENCE) -> str:
+        """Start one with an interpreter of its own, and wait for its good end; returns what it printed."""
+        child = forking.start_cold(PROGRAMS / program, *arguments, folder=self.folder)
+        self._started.append(child)
         out, err = child.communicate(timeout=within)
         assert child.returncode == 0, err
         assert err == ""
@@ -62,7 +55,7 @@ class Nursery:
         """Poll until the condition holds, or one of the programs ends before its time."""
         return eventually(lambda: self._check() or condition(), within=within)
 
-    def kill(self, child: "subprocess.Popen[str]") -> None:
+    def kill(self, child: forking.Process) -> None:
         """kill -9, and wait until it is gone."""
         self._killed.append(child)
         child.send_signal(signal.SIGKILL)

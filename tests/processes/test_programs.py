@@ -1,11 +1,11 @@
 """Whole programs: the documented example, a plain script, a daemon that is told to stop."""
 
 import signal
-import subprocess
 from pathlib import Path
 
 import pytest
 
+import forking
 from patience import PATIENCE
 from processes.kit import Nursery, ask, is_alive
 
@@ -58,13 +58,13 @@ def test_a_command_that_outlasts_the_grace_is_ended_with_all_its_children(childr
     assert runs == [("succeeded", None, None), ("unknown", "shutdown", "ended by shutdown")]
 
 
-def _at_work(children: Nursery, takes: str, grace: str, kind: str) -> "subprocess.Popen[str]":
+def _at_work(children: Nursery, takes: str, grace: str, kind: str) -> forking.Process:
     daemon = children.start("daemon.py", takes, grace, kind)
     children.eventually((children.folder / "working").exists)
     return daemon
 
 
-def _told(daemon: "subprocess.Popen[str]", number: signal.Signals) -> str:
+def _told(daemon: forking.Process, number: signal.Signals) -> str:
     daemon.send_signal(number)
     out, err = daemon.communicate(timeout=PATIENCE)
     assert daemon.returncode == 0

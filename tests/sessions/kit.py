@@ -110,8 +110,8 @@ class Desk:
         assert status in (200, 201), answer
         return answer
 
-    def due(self, slug: str | None = None, after: float = 1.0, **more: Any) -> Any:
-        """A schedule that rings by itself, in a moment."""
+    def due(self, slug: str | None = None, after: float = 3.0, **more: Any) -> Any:
+        """A schedule that rings by itself, in a moment: late enough to be still ahead when it is written."""
         return self.put({"type": "once", "at": soon(after)}, slug, **more)
 
     def run(self, slug: str | None = None) -> Any:
@@ -178,7 +178,7 @@ def until(condition: Callable[[], T | None]) -> T:
     return found
 
 
-def soon(after: float = 1.0) -> str:
+def soon(after: float) -> str:
     return (datetime.now(UTC) + timedelta(seconds=after)).isoformat()
 
 

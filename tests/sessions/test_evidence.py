@@ -4,14 +4,13 @@ protocol to the letter."""
 import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import forking
 from agents.server import AgentServer
 from sessions.kit import Desk, Town, daemon, desk_of, until
 
@@ -40,9 +39,9 @@ def write_home(home: Path, server: AgentServer, within: str = "5m", more: str = 
 
 def doctor(home: Path, server: AgentServer) -> list[dict[str, Any]]:
     """What `wakeful doctor` finds there."""
-    asked = [sys.executable, "-m", "wakeful.cli.main", "--home", str(home), "doctor", "-o", "json"]
-    told = subprocess.run(asked, capture_output=True, env={**os.environ, **server.environ}, timeout=120, check=False)
-    return list(json.loads(told.stdout)["findings"])
+    environment = {**os.environ, **server.environ}
+    ended = forking.run("wakeful.cli.main", "--home", home, "doctor", "-o", "json", environment=environment)
+    return list(json.loads(ended.out)["findings"])
 
 
 @pytest.fixture

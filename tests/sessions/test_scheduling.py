@@ -11,12 +11,12 @@ pytestmark = pytest.mark.promise
 
 
 def test_reliable_scheduling(desk: Desk) -> None:
-    """ "Tasks run at specified times (±5 minutes acceptable)": within seconds, even here."""
+    """ "Tasks run at specified times (±5 minutes acceptable)"."""
     desk.due()
     run = desk.ended()
     assert (run["outcome"], run["trigger"]) == ("succeeded", "schedule")
     late = at(run["startedAt"]) - at(run["plannedAt"])
-    assert 0 <= late.total_seconds() < 30
+    assert 0 <= late.total_seconds() < 300
     assert len(desk.messages()) == 1
 
 

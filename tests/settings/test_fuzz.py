@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sampling import examples
 from settings.kit import CONTRACT, ENVIRON
 from wakeful.config import MASK, SettingsRefused, load, to_json
 from wakeful.config.model import ENTRIES, Settings
@@ -107,14 +108,14 @@ def documents(draw: st.DrawFn) -> str:
     return "\n".join(lines)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(text=documents())
 def test_any_document_is_read_or_refused(home: Path, text: str) -> None:
     """Known names, unknown names, values of every kind in every place."""
     check(home, text.encode())
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     content=st.one_of(st.binary(max_size=300), st.text(max_size=300).map(lambda text: text.encode(errors="replace")))
 )
@@ -123,7 +124,7 @@ def test_any_bytes_are_read_or_refused(home: Path, content: bytes) -> None:
     check(home, content)
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused(home: Path, data: st.DataObject) -> None:
     """The contract's own example with pieces cut out, doubled and put elsewhere."""
@@ -138,7 +139,7 @@ def test_a_damaged_file_is_read_or_refused(home: Path, data: st.DataObject) -> N
     check(home, text.encode())
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(values=st.fixed_dictionaries({}, optional={
     "port": st.integers(0, 65_535).map(lambda port: f"[server]\nport = {port}\n"),
     "days": st.integers(1, 365).map(lambda days: f"[log]\ndays = {days}\n"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sampling import sampled
 from simulation.breaking import first_violation
 from wakeful.core.heartbeat import heartbeat as core_heartbeat
 from wakeful.core.heartbeat.heartbeat import Heartbeat
@@ -446,12 +447,16 @@ def test_a_broken_law_is_caught_and_named(
 
 @pytest.mark.parametrize(
     ("climate", "seeds"),
-    [
-        pytest.param(POST, [0], id="outbox"),
-        pytest.param(BEATS, [0, 8], id="heartbeat"),
-        pytest.param(KEYS, [0], id="slots"),
-        pytest.param(FLOWS, [4], id="workflows"),
-    ],
+    sampled(
+        [
+            pytest.param(POST, [0], id="outbox"),
+            pytest.param(BEATS, [0, 8], id="heartbeat"),
+            pytest.param(KEYS, [0], id="slots"),
+            pytest.param(FLOWS, [4], id="workflows"),
+        ],
+        every=4,
+        offset=2,
+    ),
 )
 def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, seeds: list[int], tmp_path: Path) -> None:
     """Otherwise it would be no wonder that something is found."""

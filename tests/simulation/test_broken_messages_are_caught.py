@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sampling import sampled
 from simulation.breaking import first_violation
 from wakeful.core.run.effects import Deliver
 from wakeful.core.run.results import Done
@@ -123,7 +124,7 @@ def little_room(monkeypatch: Patch) -> None:
     monkeypatch.setattr(heartbeat_laws, "EVENTS_MAX", 3)
 
 
-@pytest.mark.parametrize("climate", [TALK, CROWDED, PAGED])
+@pytest.mark.parametrize("climate", sampled([TALK, CROWDED, PAGED], every=3))
 def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path: Path) -> None:
     """Else what is found below would prove nothing."""
     assert first_violation(climate, tmp_path, SEEDS[:1]) is None

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from features.kit import Bench, Tap, World
+from new_store import prepare
 from sampling import sampled
 from wakeful import Context, Prepare, Produced, Publish, Transient, every
 from wakeful.app import bootstrap
@@ -96,6 +97,7 @@ class Mortal(Bench):
             raise Crashed
 
     async def _open_store(self, url: str) -> bootstrap.Opened:
+        prepare(Path(url))
         self.tap = Tap(SqliteStore.open_inline(Path(url), hook=self, shared_clock=False))
         return bootstrap.Opened(self.tap, self.clock, bootstrap.POLL)
 

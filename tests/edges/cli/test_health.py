@@ -34,7 +34,7 @@ def get(cli: Cli, path: str, body: Any = None) -> Any:
 
 def put(cli: Cli, slug: str, definition: dict[str, Any]) -> None:
     """A one-shot, due at once."""
-    at = datetime.now(UTC) + timedelta(seconds=1)
+    at = datetime.now(UTC) + timedelta(seconds=3)
     get(cli, f"/api/schedule/{slug}", {"schedule": {"type": "once", "at": at.isoformat()}, **definition})
 
 
@@ -51,16 +51,16 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         add(cli, "fine", "--every", "1h", "--command", "true")
         add(cli, "stopped", "--every", "1h", "--command", "true")
         cli.ask("pause", "stopped")
-        add(cli, "broken", "--in", "1s", "--command", "false")
+        add(cli, "broken", "--in", "3s", "--command", "false")
         cli.until(lambda: health_of(cli, "broken") == "failing")
         put(cli, "holder", {"command": {"argv": ["sleep", "900"]}, "lane": "x"})
         cli.until(lambda: cli.ask("show", "holder", "-o", "json").json["status"] == "running")
         put(cli, "behind", {"command": {"argv": ["true"]}, "lane": "x"})
         cli.until(lambda: health_of(cli, "behind") == "waiting")
-        add(cli, "filler", "--in", "1s", "--command", "sleep 900")
+        add(cli, "filler", "--in", "3s", "--command", "sleep 900")
         cli.until(lambda: cli.ask("show", "filler", "-o", "json").json["status"] == "running")
         cli.until(lambda: [node["running"] for node in get(cli, "/api/nodes")["nodes"]] == [2])
-        add(cli, "overdue", "--in", "1s", "--command", "true")
+        add(cli, "overdue", "--in", "3s", "--command", "true")
         cli.until(lambda: health_of(cli, "overdue") == "waiting")  # for one of the two to end
         with closing(sqlite3.connect(home / "wakeful.db", timeout=WITHIN)) as connection, connection:
             connection.execute(  # as if two minutes had passed

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edges.cli.kit import PROGRAM, Cli
+from edges.cli.kit import Cli
 from patience import PATIENCE
 from wakeful.cli.main import COMMANDS, main
 
@@ -84,13 +84,11 @@ def test_what_is_not_there_is_a_matter_of_usage(alone: Cli, line: tuple[str, ...
 
 def test_a_reader_that_goes_away_is_no_crash(alone: Cli) -> None:
     """`wakeful … | head` ends quietly."""
-    child = subprocess.Popen(
-        [*PROGRAM, "completion", "bash"], env=alone.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
+    child = alone.start("completion", "bash")
     assert child.stdout is not None and child.stderr is not None
     child.stdout.close()
     child.wait(PATIENCE)
-    assert b"Traceback" not in child.stderr.read()
+    assert "Traceback" not in child.stderr.read()
     child.stderr.close()
 
 

@@ -15,6 +15,7 @@ from yarl import URL
 
 import forking
 from access import write_token
+from new_store import prepare
 from patience import PATIENCE
 from wakeful import Wakeful
 from wakeful.server.http import Access, make_app
@@ -64,6 +65,8 @@ async def served(
     path: Path, *, store: str | None = None, access: Access | None = None, body_max: int = 1_048_576, **settings: Any
 ) -> AsyncIterator[Client]:
     """The API of a fresh store, in this process."""
+    if store is None:
+        prepare(path / "wakeful.db")
     app = Wakeful(store or path / "wakeful.db", timezone="UTC", shutdown_grace="1s", **settings)
     with socket.socket(proto=socket.IPPROTO_TCP) as door:  # named, or every answer waits 40 ms for an acknowledgement
         door.bind(("127.0.0.1", 0))

@@ -1,6 +1,7 @@
 """`app.run()` with one job under way, which leaves a file `working`.
 
-Arguments: how long the job takes, the grace, call or command. It begins two seconds after the start.
+Arguments: how long the job takes, the grace, call or command. It begins two seconds after the start, or forty later if
+the start takes longer.
 """
 
 import asyncio
@@ -22,10 +23,10 @@ async def work(fire: Any) -> None:
 
 
 if kind == "call":
-    app.job(every("1d", anchor=soon), "work")(work)
+    app.job(every("40s", anchor=soon), "work")(work)
 else:
 
-    @app.job(every("1d", anchor=soon), "starter")
+    @app.job(every("40s", anchor=soon), "starter")
     async def starter(fire: Any) -> None:
         await app.add("work", every("30d"), command=["sh", "-c", f"echo $$ > pid; sleep {takes}; true"])
         await app.run_now("work")

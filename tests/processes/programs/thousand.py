@@ -1,7 +1,7 @@
 """A thousand schedules due at one instant: most are quick calls, every twenty-fifth a command.
 
-The instant is two seconds after the first start, kept in `at`. Handlers leave `key attempt` (commands also their pid)
-in `done`. A command sleeps long while the file `sleepy` is there.
+The instant is eight seconds after the first start, when all are added; it is kept in `at`. Handlers leave `key attempt`
+(commands also their pid) in `done`. A command sleeps long while the file `sleepy` is there.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ if [ -e sleepy ]; then exec sleep 120; fi
 def instant() -> str:
     kept = Path("at")
     if not kept.exists():
-        kept.write_text((datetime.now(UTC) + timedelta(seconds=2)).isoformat(timespec="milliseconds"))
+        kept.write_text((datetime.now(UTC) + timedelta(seconds=8)).isoformat(timespec="milliseconds"))
     return kept.read_text()
 
 
