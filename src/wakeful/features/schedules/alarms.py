@@ -66,7 +66,7 @@ class ScheduleAlarms:
         # due_by < now: there is no capacity for them
         is_possible = due_by == now and not self.is_gated and not self._terms.value.is_standby
         plain = plain_starts(rung, compiled, now, self._is_here) if is_possible else {}
-        due = advance(tx, plain)
+        due = advance(tx, plain) if plain else []
         if len(plain) == len(rung):
             return RingResult(due, len(rung))
         others = tx.cadences.lock([one.schedule_id for one in rung if one.schedule_id not in plain])

@@ -50,8 +50,6 @@ def plain_starts(
 
 def advance(tx: Tx, starts: Mapping[int, PlainStart]) -> list[Due]:
     """Move the cadences and alarms; returns the runs, not yet written."""
-    if not starts:
-        return []
     moves: list[Advance] = []
     due: list[Due] = []
     for run_id, (compiled, instant, due_at, next_at) in zip(

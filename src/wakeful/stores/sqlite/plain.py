@@ -20,8 +20,7 @@ ORDER BY due_at, ref LIMIT ?
 
 # Move a clear cadence to its next instant, and its alarm with it.
 ADVANCE = """
-UPDATE cadences SET planned_through = ?1, next_at = ?2, open_run_id = ?3, last_row_id = ?3
-WHERE schedule_id = ?4
+UPDATE cadences SET planned_through = ?, next_at = ?, open_run_id = ?, last_row_id = ? WHERE schedule_id = ?
 """
 MOVE = "UPDATE alarms SET due_at = ? WHERE kind = 'schedule' AND ref = ?"
 
@@ -62,7 +61,8 @@ class SqlitePlainPath:
 
     def advance(self, moves: Sequence[Advance]) -> None:
         self._connection.executemany(
-            ADVANCE, [(move.planned_through, move.next_at, move.run_id, move.schedule_id) for move in moves]
+            ADVANCE,
+            [(move.planned_through, move.next_at, move.run_id, move.run_id, move.schedule_id) for move in moves],
         )
         self._connection.executemany(MOVE, [(move.due_at, move.schedule_id) for move in moves])
 
