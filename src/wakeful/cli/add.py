@@ -26,7 +26,7 @@ EXISTS: Final = 412
 @click.option("--from", "source", type=click.File(), metavar="FILE", help="Start from a definition.json (- is stdin).")
 @click.option("--new", "is_new", is_flag=True, help="Fail if a schedule with this name exists.")
 @click.option("--dry-run", is_flag=True, help="Check the definition and show its times; change nothing.")
-def add_command(asked: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
+def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
     """Add a schedule, and show its next five times.
 
     Give exactly one of --cron, --every, --at, --in, --times, --after-reset and --manual (when), and exactly one of
@@ -35,11 +35,11 @@ def add_command(asked: Invocation, slug: str, source: Any, is_new: bool, dry_run
     _refuse_slug(slug)
     definition = {**_written(source), **definition_of(given)}
     _refuse_incomplete(definition)
-    daemon = asked.daemon(what="so the schedule would never fire")
+    daemon = invocation.daemon(what="so the schedule would never fire")
     answer = _put(daemon, slug, definition, given, is_new=is_new, dry_run=dry_run)
     view = answer.body
     upcoming = view["next"] if dry_run else daemon.get(schedule_path(slug, "/next"), count=TIMES_SHOWN)["times"]
-    if asked.is_json:
+    if invocation.is_json:
         json_out({**view, "next": upcoming})
     else:
         done = "is valid; nothing was written" if dry_run else "added" if answer.status == CREATED else "updated"

@@ -30,7 +30,7 @@ _SAYS: Final = {
 @command("agents")
 @click.argument("words", nargs=-1, metavar="[NAME | test NAME]")
 @click.option("--prompt", metavar="TEXT", help="With test: the prompt to send; default: a short test prompt.")
-def agents_command(asked: Invocation, words: tuple[str, ...], prompt: str | None) -> None:
+def agents_command(invocation: Invocation, words: tuple[str, ...], prompt: str | None) -> None:
     """List the agents, show one, or test one with a real prompt.
 
     `test NAME` sends a prompt through the daemon and prints each step as the agent reaches it. Exit code 0 if the agent
@@ -38,7 +38,7 @@ def agents_command(asked: Invocation, words: tuple[str, ...], prompt: str | None
     """
     match words:
         case ("test", name):
-            _test(asked, name, prompt)
+            _test(invocation, name, prompt)
             return
         case ("test",):
             raise click.UsageError("name the agent: wakeful agents test NAME")
@@ -46,10 +46,10 @@ def agents_command(asked: Invocation, words: tuple[str, ...], prompt: str | None
             raise click.UsageError("write: wakeful agents, wakeful agents NAME, or wakeful agents test NAME")
     if prompt is not None:
         raise click.UsageError("--prompt belongs to: wakeful agents test NAME")
-    found = asked.daemon().get("/api/agents")["agents"]
+    found = invocation.daemon().get("/api/agents")["agents"]
     if words:
-        _show(asked, _named(found, words[0]))
-    elif asked.is_json:
+        _show(invocation, _named(found, words[0]))
+    elif invocation.is_json:
         json_out({"agents": found})
     else:
         _list(found)
@@ -89,8 +89,8 @@ def _row(one: Mapping[str, Any], since: Any) -> list[str]:
     ]
 
 
-def _show(asked: Invocation, one: Mapping[str, Any]) -> None:
-    if asked.is_json:
+def _show(invocation: Invocation, one: Mapping[str, Any]) -> None:
+    if invocation.is_json:
         json_out(one)
         return
     from wakeful.cli.tables import facts
@@ -131,21 +131,21 @@ def _named(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
     raise Ended(f"there is no agent {name!r}", hint=f"configured: {known}")
 
 
-def _test(asked: Invocation, name: str, prompt: str | None) -> None:
-    daemon = asked.daemon()
+def _test(invocation: Invocation, name: str, prompt: str | None) -> None:
+    daemon = invocation.daemon()
     body = {} if prompt is None else {"prompt": prompt}
     try:
         run_id = daemon.ask("POST", f"/api/agents/{quote(name, safe='')}/test", body=body).body["runId"]
     except Misused as refused:  # the agent is unusable: that is the test result, not a usage error
         raise Ended(str(refused), refused.faults, hint=refused.hint) from refused
-    if not asked.is_json:
+    if not invocation.is_json:
         say(f"testing {name}, run {run_id}")
     run: dict[str, Any] = {}
     reached: set[str] = set()
     for run in _looks(daemon, run_id):
-        if not asked.is_json:
+        if not invocation.is_json:
             _tell_progress(run, reached)
-    if asked.is_json:
+    if invocation.is_json:
         json_out(run)
     else:
         _tell_end(name, run)

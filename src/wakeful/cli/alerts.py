@@ -26,13 +26,13 @@ LIMIT: Final = 50
     show_default=True,
     help="Show at most this many closed alerts.",
 )
-def alerts_command(asked: Invocation, action: str | None, which: str | None, is_open: bool, limit: int) -> None:
+def alerts_command(invocation: Invocation, action: str | None, which: str | None, is_open: bool, limit: int) -> None:
     """List open and recent alerts; `ack SLUG` (or an id) closes one without a recovery message."""
     if action == "ack":
-        _acknowledge(asked, which)
+        _acknowledge(invocation, which)
         return
-    found = asked.daemon().get("/api/alerts", limit=limit, open="true" if is_open else "false")["alerts"]
-    if asked.is_json:
+    found = invocation.daemon().get("/api/alerts", limit=limit, open="true" if is_open else "false")["alerts"]
+    if invocation.is_json:
         json_out({"alerts": found})
     elif not found:
         note("no alerts")
@@ -40,12 +40,12 @@ def alerts_command(asked: Invocation, action: str | None, which: str | None, is_
         _list(found)
 
 
-def _acknowledge(asked: Invocation, which: str | None) -> None:
+def _acknowledge(invocation: Invocation, which: str | None) -> None:
     if which is None:
         raise click.UsageError("name the schedule or the alert id; `wakeful alerts` lists them")
     path = f"/api/alerts/{which}/acknowledge" if which.isdecimal() else schedule_path(which, "/acknowledge")
-    answer = asked.daemon().ask("POST", path, body={}).body
-    if asked.is_json:
+    answer = invocation.daemon().ask("POST", path, body={}).body
+    if invocation.is_json:
         json_out(answer)
     else:
         say(f"{which} is acknowledged")

@@ -26,18 +26,18 @@ MARK = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDAT
 @command("backup")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-def backup_command(asked: Invocation, file: Path, force: bool) -> None:
+def backup_command(invocation: Invocation, file: Path, force: bool) -> None:
     """Copy the database while it is in use, with or without a running daemon.
 
     The copy is consistent, checked and readable only by you. FILE appears only once the copy is complete.
     """
-    database = database_of(asked.home)
+    database = database_of(invocation.home)
     if not database.is_file():
         raise Ended(f"no database at {database}", hint="start the daemon once, or choose another --home")
     if file.exists() and not force:
         raise Ended(f"{file} exists already", hint="name another file, or replace it with --force")
     size = _copy(database, file, force)
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"file": str(file), "bytes": size, "database": str(database)})
     else:
         say(f"{database} copied to {file} ({size:,} bytes)")

@@ -35,24 +35,31 @@ class Next(NamedTuple):
 
 
 def add(
-    asked: Invocation, name: str, *, token_file: str | None, chat: str | None, inbound: bool, wait: str, base_url: str
+    invocation: Invocation,
+    name: str,
+    *,
+    token_file: str | None,
+    chat: str | None,
+    inbound: bool,
+    wait: str,
+    base_url: str,
 ) -> None:
     """Add the bot under this name."""
     from wakeful.core.errors import Invalid
     from wakeful.core.time.instants import SECOND, parse_duration
 
     _check_name(name)
-    file = asked.home / "wakeful.toml"
-    if name in _channels_of(asked.home):
+    file = invocation.home / "wakeful.toml"
+    if name in _channels_of(invocation.home):
         raise Misused(f"channel {name!r} already exists; choose another name, or edit [channels.{name}] in {file}")
     try:
         patience = parse_duration(wait) / SECOND
     except Invalid as invalid:
         raise Misused(f"--wait: {invalid}") from invalid
     token = _token(token_file)
-    found = asyncio.run(_found(token, base_url, chat, patience, asked))
-    written = _write(asked.home, name, token, found.chat, inbound=inbound, base_url=base_url)
-    if asked.is_json:
+    found = asyncio.run(_found(token, base_url, chat, patience, invocation))
+    written = _write(invocation.home, name, token, found.chat, inbound=inbound, base_url=base_url)
+    if invocation.is_json:
         json_out({"channel": name, "chat": found.chat, "sender": found.name or None, "tokenFile": str(written)})
         return
     say(f"channel {name} was added to {file}; its token is in {written}, readable only by you")
@@ -92,7 +99,7 @@ def _token(file: str | None) -> str:
     return token
 
 
-async def _found(token: str, base_url: str, chat: str | None, patience: float, asked: Invocation) -> Next:
+async def _found(token: str, base_url: str, chat: str | None, patience: float, invocation: Invocation) -> Next:
     """Check the token; return the given chat, or that of the next person who writes."""
     from wakeful.engine.clock import SystemClock
     from wakeful.integrations.channels.telegram import Bot
@@ -103,14 +110,14 @@ async def _found(token: str, base_url: str, chat: str | None, patience: float, a
         me = await ask_me(bot)
         if isinstance(me, str):
             raise Ended(f"the token was not accepted: {me}", hint="nothing was written")
-        if not asked.is_json:
+        if not invocation.is_json:
             note(f"the token is valid: this is @{me.username}")
-        return Next(chat, "") if chat is not None else await _next_sender(bot, me, patience, asked)
+        return Next(chat, "") if chat is not None else await _next_sender(bot, me, patience, invocation)
     finally:
         await bot.close()
 
 
-async def _next_sender(bot: Bot, me: BotIdentity, patience: float, asked: Invocation) -> Next:
+async def _next_sender(bot: Bot, me: BotIdentity, patience: float, invocation: Invocation) -> Next:
     """The sender of the next message; older messages are confirmed and skipped."""
     from wakeful.integrations.channels.telegram_updates import message_of
 
@@ -124,7 +131,7 @@ async def _next_sender(bot: Bot, me: BotIdentity, patience: float, asked: Invoca
             message = message_of(update)
             if message is not None:
                 await _updates(bot, {"offset": offset, "timeout": 0})  # confirmed: the daemon does not receive it again
-                if not asked.is_json:
+                if not invocation.is_json:
                     say(f"{message.sender.name} wrote: the chat id is {message.chat}")
                 return Next(message.chat, message.sender.name)
     raise Ended(

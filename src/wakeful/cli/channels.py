@@ -18,10 +18,10 @@ TEST_WITHIN: Final = 90.0
 
 
 @group("channels")
-def channels_command(asked: Invocation) -> None:
+def channels_command(invocation: Invocation) -> None:
     """List the channels in the order in which they are tried, and where a person was last seen."""
-    answer = asked.daemon().get("/api/channels")
-    if asked.is_json:
+    answer = invocation.daemon().get("/api/channels")
+    if invocation.is_json:
         json_out(answer)
         return
     from wakeful.cli.tables import Column, table
@@ -41,19 +41,19 @@ def channels_command(asked: Invocation) -> None:
         note(f"last interaction: {last['channel']}{to}, {times.relative(times.parse(last['at']), times.now())}")
 
 
-@channels_command.asked("test")
+@channels_command.subcommand("test")
 @click.argument("name")
 @click.option("--to", metavar="RECIPIENT", help="The recipient; default: the one in the settings.")
-def test_command(asked: Invocation, name: str, to: str | None) -> None:
+def test_command(invocation: Invocation, name: str, to: str | None) -> None:
     """Send a test message through a channel and report whether it was delivered.
 
     Exit code 0 if it was delivered, 1 with the reason otherwise.
     """
     body = {} if to is None else {"to": to}
     path = f"/api/channels/{quote(name, safe='')}/test"
-    answer = asked.daemon().ask("POST", path, body=body, timeout=TEST_WITHIN).body
+    answer = invocation.daemon().ask("POST", path, body=body, timeout=TEST_WITHIN).body
     is_delivered = answer["status"] == "delivered"
-    if asked.is_json:
+    if invocation.is_json:
         json_out(answer)
     elif is_delivered:
         whom = "" if answer["to"] is None else f" to {answer['to']}"
@@ -64,7 +64,7 @@ def test_command(asked: Invocation, name: str, to: str | None) -> None:
         end()
 
 
-@channels_command.asked("add")
+@channels_command.subcommand("add")
 @click.argument("kind", metavar="telegram")
 @click.argument("name")
 @click.option("--token-file", metavar="FILE", help="Read the bot token from this file (- for standard input).")
@@ -74,7 +74,7 @@ def test_command(asked: Invocation, name: str, to: str | None) -> None:
     "--wait", metavar="DUR", default="5m", show_default=True, help="How long to wait for a message to the bot."
 )
 @click.option("--base-url", metavar="URL", default="https://api.telegram.org", help="Base URL of the Bot API.")
-def add_command(asked: Invocation, kind: str, name: str, **given: Any) -> None:
+def add_command(invocation: Invocation, kind: str, name: str, **given: Any) -> None:
     """Add a Telegram bot: check its token, store it privately, find the chat id, write the settings.
 
     The token is prompted for without echo, or read from standard input if that is not a terminal.
@@ -85,7 +85,7 @@ def add_command(asked: Invocation, kind: str, name: str, **given: Any) -> None:
         )
     from wakeful.cli.channel_telegram import add
 
-    add(asked, name, **given)
+    add(invocation, name, **given)
 
 
 def _trouble(one: Mapping[str, Any]) -> str:

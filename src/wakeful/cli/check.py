@@ -25,13 +25,13 @@ FILE_MAX: Final = 1024 * 1024
 
 @command("check")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-def check_command(asked: Invocation, file: Path) -> None:
+def check_command(invocation: Invocation, file: Path) -> None:
     """Check a wakeful.toml or a definition.json, without a daemon.
 
     Every error is listed with its place and how to fix it; a valid definition is shown with its next five times.
     """
-    faults, answer = _check_definition(asked, file) if _is_definition(file) else _check_settings(asked, file)
-    if asked.is_json:
+    faults, answer = _check_definition(invocation, file) if _is_definition(file) else _check_settings(invocation, file)
+    if invocation.is_json:
         json_out({"file": str(file), "valid": not faults, "errors": faults, **answer})
     else:
         _tell(file, faults, answer)
@@ -92,24 +92,24 @@ def _content(file: Path) -> str:
     return content.decode(errors="replace")
 
 
-def _check_settings(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _check_settings(invocation: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     from wakeful.cli.agent_states import states_of
     from wakeful.cli.withheld import withheld_by
     from wakeful.config import SettingsRefused, load
     from wakeful.features.workflows.modules import try_out
 
     try:
-        loaded = load(asked.home, file=file)
+        loaded = load(invocation.home, file=file)
     except SettingsRefused as refused:
         return [_located(error) for error in refused.errors], {}
     missing = [{"line": None, "field": one.field, "message": one.problem} for one in states_of(loaded) if one.problem]
-    faults = try_out(loaded.settings.workflows.modules, asked.home)
+    faults = try_out(loaded.settings.workflows.modules, invocation.home)
     located = [
         {
             "line": _line_of(file, fault.module),
             "field": "workflows.modules",
             "message": f"{fault.module} cannot be loaded: {fault.error}; it is searched for on Python's path, and then "
-            f"in {asked.home}",
+            f"in {invocation.home}",
         }
         for fault in faults
     ]
@@ -129,7 +129,7 @@ def _located(error: Any) -> dict[str, Any]:
     return {"line": error.line, "field": error.field, "message": error.message}
 
 
-def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+def _check_definition(invocation: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     from wakeful.core.errors import Invalid
     from wakeful.core.schedule.definition_json import definition_from_json, definition_to_json
     from wakeful.core.time.instants import format_instant
@@ -147,7 +147,7 @@ def _check_definition(asked: Invocation, file: Path) -> tuple[list[dict[str, Any
     now = int(times.now().timestamp() * 1000)
     try:
         definition = definition_from_json(written, default_zone=times.user_zone()[0], slug=_slug_of(file))
-        definition = _checked(asked, definition, now)
+        definition = _checked(invocation, definition, now)
     except Invalid as invalid:
         return [{"line": None, "field": one.field, "message": one.message} for one in invalid.errors], {}
     upcoming = [format_instant(at) for at in next_n(definition.timing, now, TIMES_SHOWN)]
@@ -164,7 +164,7 @@ def _slug_of(file: Path) -> str | None:
     return folder.name if file.name == "definition.json" and folder.parent.name == "schedule" else None
 
 
-def _checked(asked: Invocation, definition: Any, now: int) -> Any:
+def _checked(invocation: Invocation, definition: Any, now: int) -> Any:
     """What the daemon would refuse although the shape is valid: a time in the past, an unknown agent, a prompt more
     often than the settings allow."""
     from dataclasses import replace
@@ -178,9 +178,9 @@ def _checked(asked: Invocation, definition: Any, now: int) -> Any:
     definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=times.user_zone()[0]))
     refuse_past(definition, now)
     if isinstance(definition.action, Prompt):
-        settings = _settings_of(asked.home)
+        settings = _settings_of(invocation.home)
         least, gap = settings.limits.agent_interval_min, shortest_gap(definition.timing)
-        wrong = [_check_agent(definition.action, settings, asked.home)]
+        wrong = [_check_agent(definition.action, settings, invocation.home)]
         if gap is not None and gap < least:
             wrong.append(FieldError("schedule", minimum_interval_text(least)))
         if any(wrong):

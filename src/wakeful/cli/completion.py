@@ -9,7 +9,7 @@ from wakeful.cli.invocation import Invocation, command
 
 @command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_command(asked: Invocation, shell: str) -> None:
+def completion_command(invocation: Invocation, shell: str) -> None:
     """Print the completion script for a shell.
 
     Completes commands, options and slugs; slugs come from the running daemon.
@@ -29,7 +29,7 @@ def completion_command(asked: Invocation, shell: str) -> None:
         raise click.UsageError(f"no completion for {shell}")
     # Click's script runs the bash on the PATH to check its version, which may not be the shell that reads this.
     script = ShellComplete.source(kind(root, {}, "wakeful", "_WAKEFUL_COMPLETE"))
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"shell": shell, "script": script})
     else:
         click.echo(script)

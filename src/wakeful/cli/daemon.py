@@ -34,7 +34,7 @@ LOOK: Final = 0.05
     is_flag=True,
     help="Start a demo in its own home (~/.wakeful-demo), with schedules that fire every few seconds.",
 )
-def up_command(asked: Invocation, host: str | None, port: int | None, store: str | None, demo: bool) -> None:
+def up_command(invocation: Invocation, host: str | None, port: int | None, store: str | None, demo: bool) -> None:
     """Start the daemon in the foreground. Stop it with Ctrl-C, or with: wakeful down."""
     import logging
 
@@ -43,17 +43,17 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
     from wakeful.server.daemon import DaemonRefused, Listening, run
 
     if demo:
-        demonstration.move_in(asked)
+        demonstration.move_in(invocation)
         port = demonstration.port_of(port)
 
     def ready(listening: Listening) -> None:
-        if asked.is_json:
+        if invocation.is_json:
             json_line(
                 {
                     "running": True,
                     "pid": os.getpid(),
                     "url": listening.address,
-                    "home": str(asked.home),
+                    "home": str(invocation.home),
                     "link": listening.link,
                 }
             )
@@ -62,38 +62,38 @@ def up_command(asked: Invocation, host: str | None, port: int | None, store: str
             if listening.link is not None:
                 say(f"Open the page: {listening.link}\nThe link works once; for another: wakeful open")
             say("Stop it with Ctrl-C.")
-            if not demo and has_only_echo(asked.home):
+            if not demo and has_only_echo(invocation.home):
                 note(f"{NO_AGENT[0].upper()}{NO_AGENT[1:]}.\n{HOW_TO_ADD[0].upper()}{HOW_TO_ADD[1:]}.")
         if demo:
-            demonstration.begin(asked, listening)
+            demonstration.begin(invocation, listening)
 
     # Our own loggers log everything (the daemon sets that up), libraries only warnings.
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     try:
-        run(asked.home, host=host, port=port, store=store, on_ready=ready)
+        run(invocation.home, host=host, port=port, store=store, on_ready=ready)
     except DaemonRefused as refused:
         raise Ended(str(refused)) from refused
 
 
 @command("status")
-def status_command(asked: Invocation) -> None:
+def status_command(invocation: Invocation) -> None:
     """Show whether the daemon is running, and its health. Exit code 3 if it is not running, 1 if it is unhealthy."""
     from wakeful.cli.client import find
     from wakeful.cli.health import health_of
 
-    daemon = find(asked.home, what="so no schedule fires")
+    daemon = find(invocation.home, what="so no schedule fires")
     health = health_of(daemon)
     upcoming = daemon.get("/api/upcoming", limit=1)["upcoming"]
     answer = {
         "running": True,
         "pid": daemon.running.pid,
         "url": daemon.running.url,
-        "home": str(asked.home),
+        "home": str(invocation.home),
         "startedAt": format_instant(daemon.running.started_at),
         "health": health,
         "next": upcoming[0] if upcoming else None,
     }
-    if asked.is_json:
+    if invocation.is_json:
         json_out(answer)
     else:
         _tell(answer, daemon.running)
@@ -105,16 +105,16 @@ def status_command(asked: Invocation) -> None:
 @click.option(
     "--timeout", metavar="DUR", default="60s", show_default=True, help="How long to wait until it has stopped."
 )
-def down_command(asked: Invocation, timeout: str) -> None:
+def down_command(invocation: Invocation, timeout: str) -> None:
     """Stop the daemon and wait until it has exited; runs in progress may finish within limits.shutdown_grace."""
     from wakeful.cli.time_options import duration
 
     patience = duration(timeout, "--timeout") / 1000
-    found = holder_of(asked.home)
+    found = holder_of(invocation.home)
     if found is None:
-        raise no_daemon(asked.home)
-    _stop(found.pid, asked.home, patience)
-    if asked.is_json:
+        raise no_daemon(invocation.home)
+    _stop(found.pid, invocation.home, patience)
+    if invocation.is_json:
         json_out({"running": False, "pid": found.pid})
     else:
         say(f"the daemon (process {found.pid}) has stopped")

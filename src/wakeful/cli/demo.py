@@ -24,22 +24,22 @@ PATIENCE: Final = 60.0
 """Seconds; deploying a workflow calls each of its handlers once."""
 
 
-def move_in(asked: Invocation) -> None:
+def move_in(invocation: Invocation) -> None:
     """Use the demo's home for this invocation; the user's own home is not touched unless --home names it."""
-    if not asked.is_home_named:
-        asked.home = full_path(DEMO_HOME)
+    if not invocation.is_home_named:
+        invocation.home = full_path(DEMO_HOME)
     try:
-        prepare(asked.home)
+        prepare(invocation.home)
     except NotTheDemo as error:
         raise Ended(str(error), hint="name an empty folder with --home, or leave it out") from error
     except OSError as error:
-        raise Ended(f"{asked.home} cannot be used: {error.strerror}", hint="choose another --home") from error
+        raise Ended(f"{invocation.home} cannot be used: {error.strerror}", hint="choose another --home") from error
 
 
-def port_of(asked: int | None) -> int | None:
+def port_of(port: int | None) -> int | None:
     """The requested port; without one, any free port if the default is taken (by the user's own daemon)."""
-    if asked is not None:
-        return asked
+    if port is not None:
+        return port
     with socket.socket() as door:
         door.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -49,18 +49,18 @@ def port_of(asked: int | None) -> int | None:
     return None
 
 
-def begin(asked: Invocation, listening: Listening) -> None:
+def begin(invocation: Invocation, listening: Listening) -> None:
     """Fill the demo in a thread: the daemon's event loop must not wait for its own responses."""
-    if not asked.is_json:
+    if not invocation.is_json:
         say(f"This is the demo: open {listening.address}/#/timeline?span=15m and watch.")
-        say(f"Try: wakeful --home {asked.home} ls")
-    threading.Thread(target=_furnish, args=(asked, listening), name="wakeful-demo", daemon=True).start()
+        say(f"Try: wakeful --home {invocation.home} ls")
+    threading.Thread(target=_furnish, args=(invocation, listening), name="wakeful-demo", daemon=True).start()
 
 
-def _furnish(asked: Invocation, listening: Listening) -> None:
-    daemon = asked.daemon()
+def _furnish(invocation: Invocation, listening: Listening) -> None:
+    daemon = invocation.daemon()
     _post(daemon, "/api/channels/inbox/touch")  # a person is at the page, so messages for `last` go to the inbox
-    for thing in things(asked.home, listening.address):
+    for thing in things(invocation.home, listening.address):
         try:
             daemon.ask("PUT", thing.path, body=thing.body, timeout=PATIENCE)
         except Ended as error:

@@ -38,14 +38,14 @@ class Finding:
 
 
 @command("doctor")
-def doctor_command(asked: Invocation) -> None:
+def doctor_command(invocation: Invocation) -> None:
     """Check for problems and show how to fix them; also works without a daemon.
 
     Exit code 1 if something is wrong; warnings alone do not count.
     """
-    findings = [finding for look in LOOKS for finding in look(asked)]
+    findings = [finding for look in LOOKS for finding in look(invocation)]
     is_well = all(finding.state != "wrong" for finding in findings)
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"ok": is_well, "findings": [asdict(finding) for finding in findings]})
     else:
         _tell(findings)
@@ -64,8 +64,8 @@ def _tell(findings: list[Finding]) -> None:
     note(f"{wrong} wrong, {warnings} warning{'s' * (warnings != 1)}, {len(findings) - wrong - warnings} ok")
 
 
-def _home(asked: Invocation) -> Iterator[Finding]:
-    home = asked.home
+def _home(invocation: Invocation) -> Iterator[Finding]:
+    home = invocation.home
     if not home.exists():
         yield Finding("home", "warning", f"{home} does not exist yet", f"create it: {start_command(home)}")
         return
@@ -88,12 +88,12 @@ def _home(asked: Invocation) -> Iterator[Finding]:
         yield Finding("disk", "ok", f"{free // 1_000_000:,} MB free")
 
 
-def _settings(asked: Invocation) -> Iterator[Finding]:
+def _settings(invocation: Invocation) -> Iterator[Finding]:
     from wakeful.config import SettingsRefused, load
 
-    file = asked.home / "wakeful.toml"
+    file = invocation.home / "wakeful.toml"
     try:
-        loaded = load(asked.home)
+        loaded = load(invocation.home)
     except SettingsRefused as refused:
         for error in refused.errors:
             yield Finding("settings", "wrong", f"{file.name}, {error}", f"correct it, then: wakeful check {file}")
@@ -103,8 +103,8 @@ def _settings(asked: Invocation) -> Iterator[Finding]:
     if loaded.settings.server.auth == "none":
         words = 'auth = "none": every user of this machine can use the daemon, and so run programs as you'
         yield Finding("access", "warning", words, f"remove auth from [server] in {file}, then restart the daemon")
-    if not _is_held(asked.home):  # a running daemon reports which modules it could not load
-        yield from _modules(loaded.settings.workflows.modules, asked.home)
+    if not _is_held(invocation.home):  # a running daemon reports which modules it could not load
+        yield from _modules(loaded.settings.workflows.modules, invocation.home)
     if not loaded.warnings:
         yield Finding("settings", "ok", f"{file.name} is valid" if file.exists() else "defaults, no wakeful.toml")
 
@@ -125,14 +125,16 @@ def _modules(modules: Sequence[str], home: Path) -> Iterator[Finding]:
         yield Finding("workflows", "warning", f"module {fault.module} cannot be loaded: {fault.error}", cure)
 
 
-def _database(asked: Invocation) -> Iterator[Finding]:
+def _database(invocation: Invocation) -> Iterator[Finding]:
     try:
-        path = database_of(asked.home)
+        path = database_of(invocation.home)
     except Ended as ended:
         yield Finding("database", "ok", str(ended))
         return
     if not path.exists():
-        yield Finding("database", "warning", f"{path} does not exist yet", f"create it: {start_command(asked.home)}")
+        yield Finding(
+            "database", "warning", f"{path} does not exist yet", f"create it: {start_command(invocation.home)}"
+        )
         return
     faults = _faults_of(path)
     if faults:
@@ -154,18 +156,18 @@ def _faults_of(path: Path) -> list[str]:
         return [str(error)]
 
 
-def _histories(asked: Invocation) -> Iterator[Finding]:
+def _histories(invocation: Invocation) -> Iterator[Finding]:
     """Whether replies of session agents can be read, as recorded by their first turn."""
     from wakeful.config import SettingsRefused, load
     from wakeful.config.agents import SessionsAgent
     from wakeful.integrations.agents.session_records import FOLDER, read_records
 
     try:
-        agents = load(asked.home).settings.agents
+        agents = load(invocation.home).settings.agents
     except SettingsRefused:
         return
     for name, agent in agents.items():
-        finding = read_records(asked.home / FOLDER / f"{name}.json")[1]
+        finding = read_records(invocation.home / FOLDER / f"{name}.json")[1]
         if not isinstance(agent, SessionsAgent) or finding is None:
             continue
         if finding.is_readable:
@@ -177,7 +179,7 @@ def _histories(asked: Invocation) -> Iterator[Finding]:
         yield Finding("history", "warning", f"{words}; {runs}", cure)
 
 
-def _zone(asked: Invocation) -> Iterator[Finding]:
+def _zone(invocation: Invocation) -> Iterator[Finding]:
     name, _ = times.user_zone()
     now = times.now()
     yield Finding("zone", "ok", f"your zone is {name}, and it is {times.wall(now)}")
@@ -187,27 +189,27 @@ def _zone(asked: Invocation) -> Iterator[Finding]:
         )
 
 
-def _daemon(asked: Invocation) -> Iterator[Finding]:
+def _daemon(invocation: Invocation) -> Iterator[Finding]:
     from wakeful.cli.client import Daemon
     from wakeful.cli.health import findings_of
 
     try:
-        found = running(asked.home)
+        found = running(invocation.home)
     except Ended as ended:
         yield Finding("daemon", "warning", str(ended), ended.hint)
         return
     if found is None:
         words = "not running: no schedule fires"
-        yield Finding("daemon", "warning", words, f"start one: {start_command(asked.home)}")
-        yield from _agents(agents_of_settings(asked.home))
+        yield Finding("daemon", "warning", words, f"start one: {start_command(invocation.home)}")
+        yield from _agents(agents_of_settings(invocation.home))
         return
-    daemon = Daemon(found, asked.home)
+    daemon = Daemon(found, invocation.home)
     try:
         yield Finding("daemon", "ok", f"process {found.pid} responds at {found.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
         yield _nodes(daemon)
-        yield from _settings_of_daemon(daemon, asked.home)
+        yield from _settings_of_daemon(daemon, invocation.home)
         yield from _agents(agents_of_daemon(daemon))
         yield from _zone_of_daemon(daemon)
         yield from _schedules(daemon)

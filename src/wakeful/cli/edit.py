@@ -21,14 +21,14 @@ CHANGED_MEANWHILE = 412
 @command("edit")
 @slug_argument
 @definition_options
-def edit_command(asked: Invocation, slug: str, **given: Any) -> None:
+def edit_command(invocation: Invocation, slug: str, **given: Any) -> None:
     """Change fields of a schedule, or edit all of it in an editor.
 
     Fields that are not given keep their values. Without options the definition is opened in VISUAL or EDITOR; changes
     made elsewhere in the meantime are not overwritten.
     """
     changes = definition_of(given, is_edit=True)
-    daemon = asked.daemon(what="so the schedule cannot be changed")
+    daemon = invocation.daemon(what="so the schedule cannot be changed")
     path = schedule_path(slug)
     try:
         answer = daemon.ask("PATCH", path, body=changes) if changes else _in_editor(daemon, path, slug)
@@ -39,7 +39,7 @@ def edit_command(asked: Invocation, slug: str, **given: Any) -> None:
         note(f"{slug} is unchanged")
         return
     upcoming = daemon.get(f"{path}/next", count=TIMES_SHOWN)["times"]
-    if asked.is_json:
+    if invocation.is_json:
         json_out({**answer.body, "next": upcoming})
     else:
         tell(answer.body, upcoming, "updated")

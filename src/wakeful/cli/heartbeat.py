@@ -24,26 +24,26 @@ _RECEIPT: Final = re.compile(r"/api/runs/([0-9]+)/receipt\?token=([A-Za-z0-9_-]+
 )
 @click.option("--text", metavar="TEXT", help="Text for the agent.")
 @click.option("--key", metavar="CONTEXT", help="A newer text replaces an older one with the same key.")
-def wake_command(asked: Invocation, reason: str, text: str | None, key: str | None) -> None:
+def wake_command(invocation: Invocation, reason: str, text: str | None, key: str | None) -> None:
     """Request a turn of the heartbeat."""
     body: dict[str, Any] = {"reason": reason, "text": text, "contextKey": key, **_asking_run()}
     given = {name: value for name, value in body.items() if value is not None}
-    answer = asked.daemon().ask("POST", "/api/wake", body=given).body
-    if asked.is_json:
+    answer = invocation.daemon().ask("POST", "/api/wake", body=given).body
+    if invocation.is_json:
         json_out(answer)
     elif answer["coalesced"]:
         click.echo("merged into a turn that was already requested; see it with: wakeful heartbeat")
     else:
         click.echo("turn requested; see it with: wakeful heartbeat")
-    if not asked.is_json and (evicted := answer.get("evicted")):
+    if not invocation.is_json and (evicted := answer.get("evicted")):
         click.echo(f"{len(evicted)} older event was dropped because the queue is full", err=True)
 
 
 @command("heartbeat")
-def heartbeat_command(asked: Invocation) -> None:
+def heartbeat_command(invocation: Invocation) -> None:
     """Show the heartbeat and its last turns."""
-    answer = asked.daemon().get("/api/heartbeat")
-    if asked.is_json:
+    answer = invocation.daemon().get("/api/heartbeat")
+    if invocation.is_json:
         json_out(answer)
         return
     from wakeful.cli.tables import facts
@@ -55,10 +55,10 @@ def heartbeat_command(asked: Invocation) -> None:
 
 
 @command("events")
-def events_command(asked: Invocation) -> None:
+def events_command(invocation: Invocation) -> None:
     """List the system events queued for the next turn, oldest first."""
-    answer = asked.daemon().get("/api/system-events")
-    if asked.is_json:
+    answer = invocation.daemon().get("/api/system-events")
+    if invocation.is_json:
         json_out(answer)
         return
     if not answer["events"]:
@@ -101,7 +101,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
         ("every", answer["every"]),
         ("active hours", times.NONE if hours is None else f"{hours['start']} to {hours['end']}, {hours['timezone']}"),
         ("next beat", times.when(answer["nextBeat"], since)),
-        ("asked for", pending),
+        ("invocation for", pending),
         ("next turn", times.when(answer["nextTurn"], since)),
         ("budget", used),
         ("events", answer["events"]),

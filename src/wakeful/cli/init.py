@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @command("init")
-def init_command(asked: Invocation) -> None:
+def init_command(invocation: Invocation) -> None:
     """Write a commented wakeful.toml into the home folder, with the agents found on the PATH.
 
     The first agent becomes the default. Existing lines are never changed: if the file configures no agent, the agents
@@ -25,14 +25,14 @@ def init_command(asked: Invocation) -> None:
     """
     from wakeful.integrations.agents.programs import installed
 
-    file = asked.home / "wakeful.toml"
+    file = invocation.home / "wakeful.toml"
     found = installed()
     try:
-        make_home(asked.home)
+        make_home(invocation.home)
         is_new = _write(file, found)
     except OSError as error:
         raise Ended(f"{file} cannot be written: {error.strerror}", hint="choose another --home") from error
-    if asked.is_json:
+    if invocation.is_json:
         listed = [{"adapter": one.adapter, "program": one.path} for one in found]
         json_out({"file": str(file), "created": is_new, "agents": listed})
         return

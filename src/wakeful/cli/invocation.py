@@ -88,9 +88,9 @@ class HomeCommand(click.Command):
         inner = self.callback
         if inner is None:
             return None
-        asked = invocation_of(ctx)
+        invocation = invocation_of(ctx)
         try:
-            return ctx.invoke(inner, asked, **ctx.params)
+            return ctx.invoke(inner, invocation, **ctx.params)
         except Ended as ended:
             from wakeful.cli.render import complain
 
@@ -113,7 +113,7 @@ class HomeCommandGroup(click.Group):
         if context.invoked_subcommand is None:
             self._own.invoke(click.Context(self._own, parent=context, info_name=self.name))
 
-    def asked(self, name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommand]:
+    def subcommand(self, name: str, **settings: Any) -> Callable[[Callable[..., Any]], HomeCommand]:
         """Decorate a function to be the subcommand of that name."""
 
         def decorate(function: Callable[..., Any]) -> HomeCommand:
@@ -149,8 +149,8 @@ def end(code: int = FAILED) -> None:
 
 def _set_home(context: click.Context, _option: click.Parameter, value: str | None) -> None:
     if value is not None:
-        asked = invocation_of(context)
-        asked.home, asked.is_home_named = full_path(value), True
+        invocation = invocation_of(context)
+        invocation.home, invocation.is_home_named = full_path(value), True
 
 
 def _set_output(context: click.Context, _option: click.Parameter, value: str | None) -> None:

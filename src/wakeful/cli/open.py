@@ -11,17 +11,17 @@ from wakeful.cli.render import json_out, say
 @command("open")
 @click.option("--print", "only_print", is_flag=True, help="Print the link; do not start a browser.")
 @click.option("--log-out-all", is_flag=True, help="First end every page session and invalidate unused links.")
-def open_command(asked: Invocation, only_print: bool, log_out_all: bool) -> None:
+def open_command(invocation: Invocation, only_print: bool, log_out_all: bool) -> None:
     """Open the page in the browser, logged in. The link works once, within 15 minutes."""
     from wakeful.cli.client import find
 
-    daemon = find(asked.home)
+    daemon = find(invocation.home)
     if log_out_all:
         daemon.ask("DELETE", "/api/logins")
     made = daemon.ask("POST", "/api/login-codes").body
     link = f"{made['url']}{made['path']}"
-    is_opened = not only_print and not asked.is_json and _browse(link)
-    if asked.is_json:
+    is_opened = not only_print and not invocation.is_json and _browse(link)
+    if invocation.is_json:
         json_out({"link": link, "expiresAt": made["expiresAt"]})
     elif is_opened:
         say(f"opened {made['url']} in the browser")

@@ -26,22 +26,24 @@ LIMIT: Final = 50
     "--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="Show at most this many."
 )
 def outbox_command(
-    asked: Invocation, action: str | None, delivery_id: str | None, status: str | None, limit: int
+    invocation: Invocation, action: str | None, delivery_id: str | None, status: str | None, limit: int
 ) -> None:
     """List the deliveries, newest first; show one, retry it now, or discard it."""
     if action is None:
-        _list_outbox(asked, status, limit)
+        _list_outbox(invocation, status, limit)
         return
     path = f"/api/deliveries/{_id(action, delivery_id)}"
     if action == "discard":
-        asked.daemon().ask("DELETE", path)
-        if asked.is_json:
+        invocation.daemon().ask("DELETE", path)
+        if invocation.is_json:
             json_out({"discarded": delivery_id})
         else:
             click.echo(f"{delivery_id} is discarded")
         return
-    answer = asked.daemon().ask("POST", f"{path}/retry").body if action == "retry" else asked.daemon().get(path)
-    if asked.is_json:
+    answer = (
+        invocation.daemon().ask("POST", f"{path}/retry").body if action == "retry" else invocation.daemon().get(path)
+    )
+    if invocation.is_json:
         json_out(answer)
     elif action == "retry":
         click.echo(f"{answer['id']} will be retried now; see it with: wakeful outbox show {answer['id']}")
@@ -56,21 +58,21 @@ def outbox_command(
 @click.option(
     "--limit", type=click.IntRange(1, 1_000), default=LIMIT, show_default=True, help="Show at most this many."
 )
-def inbox_command(asked: Invocation, action: str | None, item_id: str | None, unread: bool, limit: int) -> None:
+def inbox_command(invocation: Invocation, action: str | None, item_id: str | None, unread: bool, limit: int) -> None:
     """Read the inbox, newest first; mark an item as read, or remove it."""
     if action is not None:
         path = f"/api/inbox/{_id(action, item_id)}"
         if action == "rm":
-            asked.daemon().ask("DELETE", path)
+            invocation.daemon().ask("DELETE", path)
         else:
-            asked.daemon().ask("POST", f"{path}/read", body={"read": action == "read"})
-        if asked.is_json:
+            invocation.daemon().ask("POST", f"{path}/read", body={"read": action == "read"})
+        if invocation.is_json:
             json_out({action: item_id})
         else:
             click.echo(f"{item_id} is {'removed' if action == 'rm' else action}")
         return
-    answer = asked.daemon().get("/api/inbox", unread="true" if unread else "false", limit=limit)
-    if asked.is_json:
+    answer = invocation.daemon().get("/api/inbox", unread="true" if unread else "false", limit=limit)
+    if invocation.is_json:
         json_out(answer)
     elif not answer["items"]:
         note("the inbox is empty" if not unread else "no unread items")
@@ -84,10 +86,10 @@ def _id(action: str, given: str | None) -> str:
     return quote(given, safe="")
 
 
-def _list_outbox(asked: Invocation, status: str | None, limit: int) -> None:
-    asked_for = {"limit": limit} if status is None else {"limit": limit, "status": status}
-    answer = asked.daemon().get("/api/deliveries", **asked_for)
-    if asked.is_json:
+def _list_outbox(invocation: Invocation, status: str | None, limit: int) -> None:
+    query = {"limit": limit} if status is None else {"limit": limit, "status": status}
+    answer = invocation.daemon().get("/api/deliveries", **query)
+    if invocation.is_json:
         json_out(answer)
         return
     if not answer["deliveries"]:

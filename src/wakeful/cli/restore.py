@@ -29,16 +29,16 @@ LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('sc
 
 @command("restore")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False))
-def restore_command(asked: Invocation, file: Path) -> None:
+def restore_command(invocation: Invocation, file: Path) -> None:
     """Restore the database from a copy; the daemon must be stopped.
 
     The current database is kept beside it under another name. Work that the copy had planned or started, and that may
     have finished since, is not repeated: `wakeful why` calls it restored.
     """
-    holder = holder_of(asked.home)
+    holder = holder_of(invocation.home)
     if holder is not None:
-        raise Ended(f"{holder.in_words()} holds {asked.home}", hint="stop it first: wakeful down")
-    database = database_of(asked.home)
+        raise Ended(f"{holder.in_words()} holds {invocation.home}", hint="stop it first: wakeful down")
+    database = database_of(invocation.home)
     unborn = database.with_name(f".{database.name}.{os.getpid()}.part")
     try:
         _prepare(file, unborn)
@@ -49,7 +49,7 @@ def restore_command(asked: Invocation, file: Path) -> None:
     finally:
         with suppress(OSError):
             unborn.unlink()
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"database": str(database), "from": str(file), "kept": None if kept is None else str(kept)})
         return
     say(

@@ -34,7 +34,7 @@ OUTCOMES: Final = (
 @click.option(
     "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Show only runs with this outcome, e.g. failed."
 )
-def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome: str | None) -> None:
+def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, outcome: str | None) -> None:
     """List the runs of one schedule or of all, newest first.
 
     SLUG may also be a removed schedule, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
@@ -42,7 +42,7 @@ def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome:
     """
     match words:
         case ("show", run_id):
-            _show(asked, run_id)
+            _show(invocation, run_id)
             return
         case ("show",):
             raise click.UsageError(
@@ -50,8 +50,8 @@ def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome:
             )
         case (_, _, *_):
             raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show ID")
-    found = asked.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
-    if asked.is_json:
+    found = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
+    if invocation.is_json:
         json_out({"runs": found, "next": None})
     elif not found:
         note("no runs yet")
@@ -63,29 +63,29 @@ def runs_command(asked: Invocation, words: tuple[str, ...], limit: int, outcome:
 @optional_slug_argument
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new runs; stop with Ctrl-C.")
 @click.option("--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How far to look back.")
-def log_command(asked: Invocation, slug: str | None, follow: bool, limit: int) -> None:
+def log_command(invocation: Invocation, slug: str | None, follow: bool, limit: int) -> None:
     """Print past runs, oldest first, one line each; with -f also new ones as they happen.
 
     With -o json each line is one JSON object.
     """
     if not follow:
-        _look_back(asked, asked.source(), slug, limit)
+        _look_back(invocation, invocation.source(), slug, limit)
         return
-    daemon = asked.daemon()
+    daemon = invocation.daemon()
     try:
         # Subscribe before reading the past: a run in between then shows up twice at most, and duplicates are dropped.
         with daemon.following("/api/stream", streams="runs") as events:
-            told = _look_back(asked, daemon, slug, limit, known=REREAD)
-            _follow(asked, daemon, events, slug, told)
+            told = _look_back(invocation, daemon, slug, limit, known=REREAD)
+            _follow(invocation, daemon, events, slug, told)
     except KeyboardInterrupt:
         return
-    raise no_daemon(asked.home, "any more")
+    raise no_daemon(invocation.home, "any more")
 
 
 @command("stats")
 @slug_argument
 @click.option("--since", metavar="T", help="Start at this time, or this long ago, such as 7d; default: all history.")
-def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
+def stats_command(invocation: Invocation, slug: str, since: str | None) -> None:
     """Show the statistics of one schedule: counts, success rate, durations.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
@@ -93,8 +93,8 @@ def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
     from wakeful.cli.time_options import ago
 
     start = None if since is None else ago(since, "--since")
-    answer = asked.source().get(owner_path(slug, "/stats"), since=start)
-    if asked.is_json:
+    answer = invocation.source().get(owner_path(slug, "/stats"), since=start)
+    if invocation.is_json:
         json_out(answer)
     else:
         _record(slug, answer)
@@ -105,14 +105,14 @@ def stats_command(asked: Invocation, slug: str, since: str | None) -> None:
 @click.option(
     "--at", metavar="T", help="The time in question: 9:00 (today), 'yesterday 9:00', a date and time, or 2h (ago)."
 )
-def why_command(asked: Invocation, slug: str, at: str | None) -> None:
+def why_command(invocation: Invocation, slug: str, at: str | None) -> None:
     """Explain in one sentence why it ran, did not run, or will not run.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
-    source = asked.source()
+    source = invocation.source()
     answer = source.get(owner_path(slug, "/why"), at=None if at is None else _moment_of(source, slug, at))
-    if asked.is_json:
+    if invocation.is_json:
         json_out(answer)
         return
     from wakeful.cli.tables import paragraph
@@ -122,12 +122,12 @@ def why_command(asked: Invocation, slug: str, at: str | None) -> None:
     paragraph(answer["sentence"] if is_plain else times.localised(answer["sentence"]))
 
 
-def _show(asked: Invocation, run_id: str) -> None:
+def _show(invocation: Invocation, run_id: str) -> None:
     if not run_id.isascii() or not run_id.isdecimal() or len(run_id) > RUN_ID_MAX:
         words = f"{run_id!r} is not a run id; the ids are in the first column of: wakeful runs"
         raise Misused(words)
-    run = asked.source().get(f"/api/runs/{run_id}")
-    if asked.is_json:
+    run = invocation.source().get(f"/api/runs/{run_id}")
+    if invocation.is_json:
         json_out(run)
         return
     from wakeful.cli.run_details import show_run
@@ -200,8 +200,8 @@ def _remark(run: Mapping[str, Any]) -> str:
     return f"tools refused: {', '.join(refused)}" if refused else ""
 
 
-def _log_run(asked: Invocation, run: Mapping[str, Any]) -> None:
-    if asked.is_json:
+def _log_run(invocation: Invocation, run: Mapping[str, Any]) -> None:
+    if invocation.is_json:
         json_line(run)
         return
     at = times.parse(run.get("endedAt") or run.get("startedAt") or run["plannedAt"])
@@ -219,11 +219,13 @@ REREAD: Final = 200
 KNOWN_MAX: Final = 10_000
 
 
-def _look_back(asked: Invocation, source: Source, slug: str | None, limit: int, known: int = 0) -> dict[Told, None]:
+def _look_back(
+    invocation: Invocation, source: Source, slug: str | None, limit: int, known: int = 0
+) -> dict[Told, None]:
     """Print the last runs, oldest first; returns the runs seen so far."""
     runs = source.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
     for run in reversed(runs[:limit]):
-        _log_run(asked, run)
+        _log_run(invocation, run)
     return {_told(run): None for run in reversed(runs)}
 
 
@@ -231,24 +233,26 @@ def _told(run: Mapping[str, Any]) -> Told:
     return run["runId"], run["attempt"], run["outcome"], run.get("reason"), run.get("count") or 1
 
 
-def _follow(asked: Invocation, daemon: Daemon, events: Iterator[Any], slug: str | None, told: dict[Told, None]) -> None:
+def _follow(
+    invocation: Invocation, daemon: Daemon, events: Iterator[Any], slug: str | None, told: dict[Told, None]
+) -> None:
     for event in events:
         if event.get("what") == "reset":
-            _reread(asked, daemon, slug, told)
+            _reread(invocation, daemon, slug, told)
         # Rungs and other small steps have no outcome; they are for the page.
         elif event.get("outcome") and (slug is None or event.get("slug") == slug):
-            _log_new(asked, event, told)
+            _log_new(invocation, event, told)
 
 
-def _reread(asked: Invocation, daemon: Daemon, slug: str | None, told: dict[Told, None]) -> None:
+def _reread(invocation: Invocation, daemon: Daemon, slug: str | None, told: dict[Told, None]) -> None:
     """The stream has a gap: read the missing runs from the ledger."""
     runs = daemon.pages(_runs_path(slug), "runs", limit=REREAD)
-    news = [_log_new(asked, run, told) for run in reversed(runs)]
+    news = [_log_new(invocation, run, told) for run in reversed(runs)]
     if all(news) and len(news) == REREAD:
         note("wakeful: some runs are missing here; list them with: wakeful runs")
 
 
-def _log_new(asked: Invocation, run: Mapping[str, Any], told: dict[Told, None]) -> bool:
+def _log_new(invocation: Invocation, run: Mapping[str, Any], told: dict[Told, None]) -> bool:
     """Print the run unless it was printed already."""
     mark = _told(run)
     if mark in told:
@@ -256,7 +260,7 @@ def _log_new(asked: Invocation, run: Mapping[str, Any], told: dict[Told, None]) 
     told[mark] = None
     if len(told) > KNOWN_MAX:
         del told[next(iter(told))]
-    _log_run(asked, run)
+    _log_run(invocation, run)
     return True
 
 

@@ -32,16 +32,16 @@ LOOK_MAX: Final = 1.0
 @click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="Show at most this many.")
 @click.option("--all", "is_all", is_flag=True, help="Also show one-shots that have succeeded.")
 def ls_command(
-    asked: Invocation, status: str | None, health: str | None, like: str | None, limit: int, is_all: bool
+    invocation: Invocation, status: str | None, health: str | None, like: str | None, limit: int, is_all: bool
 ) -> None:
     """List the schedules by next fire time; one-shots that have succeeded only with --all."""
-    source = asked.source()
+    source = invocation.source()
     chosen = {"status": status, "health": health, "q": like}
     finished = None if is_all or status == "done" else False
     found = source.pages("/api/schedule", "schedules", limit=limit + 1, finished=finished, **chosen)
     is_cut = len(found) > limit
     found = found[:limit]
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"schedules": found, "next": found[-1]["slug"] if is_cut else None})
         return
     is_chosen = any(value is not None for value in chosen.values())
@@ -64,10 +64,10 @@ def ls_command(
 
 @command("show")
 @slug_argument
-def show_command(asked: Invocation, slug: str) -> None:
+def show_command(invocation: Invocation, slug: str) -> None:
     """Show one schedule."""
-    view = asked.source().get(schedule_path(slug))
-    if asked.is_json:
+    view = invocation.source().get(schedule_path(slug))
+    if invocation.is_json:
         json_out(view)
     else:
         _show(view)
@@ -75,10 +75,10 @@ def show_command(asked: Invocation, slug: str) -> None:
 
 @command("rm")
 @slug_argument
-def rm_command(asked: Invocation, slug: str) -> None:
+def rm_command(invocation: Invocation, slug: str) -> None:
     """Remove a schedule. A run in progress finishes; past runs stay in the ledger."""
-    asked.daemon().ask("DELETE", schedule_path(slug))
-    if asked.is_json:
+    invocation.daemon().ask("DELETE", schedule_path(slug))
+    if invocation.is_json:
         json_out({"slug": slug, "removed": True})
     else:
         say(f"{slug} removed")
@@ -89,7 +89,7 @@ def rm_command(asked: Invocation, slug: str) -> None:
 @click.option(
     "--until", metavar="T", help="Until this time: 2h, 'tomorrow 9:00', or a date and time; default: until resumed."
 )
-def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
+def pause_command(invocation: Invocation, slug: str, until: str | None) -> None:
     """Pause a schedule. Times within the pause are skipped, not caught up.
 
     SLUG may also be heartbeat: its beats pause, but a wake still starts a turn.
@@ -98,8 +98,8 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 
     ends = None if until is None else ahead(until, "--until")
     body = {} if ends is None else {"until": ends}
-    view = asked.daemon().ask("POST", _halted_at(slug, "/pause"), body=body).body
-    if asked.is_json:
+    view = invocation.daemon().ask("POST", _halted_at(slug, "/pause"), body=body).body
+    if invocation.is_json:
         json_out(view)
     elif ends is None:
         say(f"{slug} paused; to resume it: wakeful resume {slug}")
@@ -110,13 +110,13 @@ def pause_command(asked: Invocation, slug: str, until: str | None) -> None:
 
 @command("resume")
 @slug_argument
-def resume_command(asked: Invocation, slug: str) -> None:
+def resume_command(invocation: Invocation, slug: str) -> None:
     """Resume a paused or disabled schedule from now on; resets its error count.
 
     SLUG may also be heartbeat.
     """
-    view = asked.daemon().ask("POST", _halted_at(slug, "/resume"), body={}).body
-    if asked.is_json:
+    view = invocation.daemon().ask("POST", _halted_at(slug, "/resume"), body={}).body
+    if invocation.is_json:
         json_out(view)
     else:
         at = times.parse(view["nextBeat"] if slug == HEARTBEAT else view.get("nextRun"))
@@ -128,23 +128,23 @@ def resume_command(asked: Invocation, slug: str) -> None:
 @slug_argument
 @click.option("--wait", is_flag=True, help="Wait until the run has ended; exit code 1 if it did not succeed.")
 @click.option("--timeout", metavar="DUR", help="With --wait: stop waiting after this long; the run continues.")
-def run_command(asked: Invocation, slug: str, wait: bool, timeout: str | None) -> None:
+def run_command(invocation: Invocation, slug: str, wait: bool, timeout: str | None) -> None:
     """Run a schedule once, now: one attempt; its next times and error count do not change."""
     from wakeful.cli.time_options import duration
 
     limit = None if timeout is None else duration(timeout, "--timeout") / 1000
     if limit is not None and not wait:
         raise click.UsageError("--timeout needs --wait; give both or neither")
-    daemon = asked.daemon()
+    daemon = invocation.daemon()
     started = daemon.ask("POST", schedule_path(slug, "/run"), body={}).body
     if not wait:
-        if asked.is_json:
+        if invocation.is_json:
             json_out(started)
         else:
             say(f"{slug} runs as run {started['runId']}; see how it ends: wakeful runs {slug}")
         return
     run = _ended(daemon, started["runId"], limit)
-    if asked.is_json:
+    if invocation.is_json:
         json_out(run)
     else:
         _tell_end(run)

@@ -50,32 +50,32 @@ class Manager:
 
 
 @group("service")
-def service_command(asked: Invocation) -> None:
+def service_command(invocation: Invocation) -> None:
     """Show whether the daemon is a service; install or remove it."""
-    manager = _manager(_service(asked.home))
+    manager = _manager(_service(invocation.home))
     is_installed = manager.file.exists()
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"installed": is_installed, "kind": manager.kind, "file": str(manager.file)})
     elif is_installed:
-        say(f"{asked.home} is a service: {manager.file}")
+        say(f"{invocation.home} is a service: {manager.file}")
     else:
-        say(f"{asked.home} is not a service; to make it one: wakeful service install")
+        say(f"{invocation.home} is not a service; to make it one: wakeful service install")
     if not is_installed:
         end()
 
 
-@service_command.asked("install")
+@service_command.subcommand("install")
 @click.option("--dry-run", is_flag=True, help="Print the file without writing or starting anything.")
-def install_command(asked: Invocation, dry_run: bool) -> None:
+def install_command(invocation: Invocation, dry_run: bool) -> None:
     """Install the daemon of this home as a user service: a systemd user unit, or a launchd agent.
 
     It uses the PATH of this shell and the absolute path of this program, starts when you log in, and restarts after a
     crash. Install it again when the PATH changes or the program moves.
     """
-    service = _service(asked.home)
+    service = _service(invocation.home)
     manager = _manager(service)
     if dry_run:
-        if asked.is_json:
+        if invocation.is_json:
             json_out({"kind": manager.kind, "file": str(manager.file), "text": manager.text})
         else:
             click.echo(manager.text, nl=False)
@@ -83,7 +83,7 @@ def install_command(asked: Invocation, dry_run: bool) -> None:
     _check(service, manager)
     _write(manager)
     is_running = _start(service, manager)
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"kind": manager.kind, "name": service.name, "file": str(manager.file), "started": is_running})
         return
     say(f"{manager.file} written" + (f"; {service.name} is running" if is_running else ""))
@@ -91,14 +91,14 @@ def install_command(asked: Invocation, dry_run: bool) -> None:
         note("  to keep it running while you are logged out: loginctl enable-linger")
 
 
-@service_command.asked("uninstall")
-def uninstall_command(asked: Invocation) -> None:
+@service_command.subcommand("uninstall")
+def uninstall_command(invocation: Invocation) -> None:
     """Stop the service of this home and remove its file. The home folder is not touched."""
-    service = _service(asked.home)
+    service = _service(invocation.home)
     manager = _manager(service)
     if not manager.file.exists():
-        raise Ended(f"{asked.home} is not a service: {manager.file} does not exist")
-    _check_ours(manager.file, asked.home)
+        raise Ended(f"{invocation.home} is not a service: {manager.file} does not exist")
+    _check_ours(manager.file, invocation.home)
     if manager.is_there:
         _ask(manager.stop, is_needed=manager.kind == "systemd")
     manager.file.unlink()
@@ -107,10 +107,10 @@ def uninstall_command(asked: Invocation) -> None:
     if manager.is_there:
         for command in manager.reload:
             _ask(command)
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"kind": manager.kind, "name": service.name, "file": str(manager.file), "removed": True})
     else:
-        say(f"{manager.file} removed; {asked.home} is unchanged")
+        say(f"{manager.file} removed; {invocation.home} is unchanged")
 
 
 def _service(home: Path) -> Service:

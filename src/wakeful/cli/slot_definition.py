@@ -50,24 +50,24 @@ def definition_options(function: F) -> F:
 @command("add")
 @click.argument("name", metavar="NAME")
 @definition_options
-def add_command(asked: Invocation, name: str, **given: Any) -> None:
+def add_command(invocation: Invocation, name: str, **given: Any) -> None:
     """Add a slot to the store. With several nodes, every node needs access to the key."""
-    daemon = asked.daemon()
+    daemon = invocation.daemon()
     if any(slot["name"] == name for slot in daemon.get("/api/slots")["slots"]):
         raise Ended(f"slot {name!r} already exists; change it: wakeful slots edit {name}")
-    tell(asked, daemon.ask("PUT", slot_path(name), body=_fields(given)).body)
+    tell(invocation, daemon.ask("PUT", slot_path(name), body=_fields(given)).body)
 
 
 @command("edit")
 @click.argument("name", metavar="NAME")
 @definition_options
 @click.option("--unset", metavar="FIELD", multiple=True, help="Reset a field to its default, e.g. afterReset.")
-def edit_command(asked: Invocation, name: str, unset: Sequence[str], **given: Any) -> None:
+def edit_command(invocation: Invocation, name: str, unset: Sequence[str], **given: Any) -> None:
     """Change a slot that was added by command or over REST."""
     changes = {**_fields(given), **dict.fromkeys(unset)}
     if not changes:
         raise Misused("no change given; see: wakeful slots edit --help")
-    tell(asked, asked.daemon().ask("PATCH", slot_path(name), body=changes).body)
+    tell(invocation, invocation.daemon().ask("PATCH", slot_path(name), body=changes).body)
 
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:

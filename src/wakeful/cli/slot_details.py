@@ -23,9 +23,9 @@ def slot_path(name: str, question: str = "") -> str:
     return f"/api/slots/{name}{question}"
 
 
-def tell(asked: Invocation, slot: Mapping[str, Any]) -> None:
+def tell(invocation: Invocation, slot: Mapping[str, Any]) -> None:
     """Print the state of a slot in one line, and its problem if it has one."""
-    if asked.is_json:
+    if invocation.is_json:
         json_out(slot)
         return
     used = "" if slot["percentage"] is None else f", {slot['percentage']:g} % used"

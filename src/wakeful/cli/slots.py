@@ -35,10 +35,10 @@ class _SlotsGroup(HomeCommandGroup):
 
 
 @click.command("slots", cls=_SlotsGroup)
-def slots_command(asked: Invocation) -> None:
+def slots_command(invocation: Invocation) -> None:
     """List the quota slots, show one (slots NAME), or manage one."""
-    found = asked.daemon().get("/api/slots")["slots"]
-    if asked.is_json:
+    found = invocation.daemon().get("/api/slots")["slots"]
+    if invocation.is_json:
         json_out({"slots": found})
         return
     if not found:
@@ -52,22 +52,22 @@ slots_command.add_command(add_command)
 slots_command.add_command(edit_command)
 
 
-@slots_command.asked("show")
+@slots_command.subcommand("show")
 @_name
-def show_command(asked: Invocation, name: str) -> None:
+def show_command(invocation: Invocation, name: str) -> None:
     """Show one slot: its window, limits, calls, tokens and tools."""
-    slot = asked.daemon().get(slot_path(name))
-    json_out(slot) if asked.is_json else show(slot)
+    slot = invocation.daemon().get(slot_path(name))
+    json_out(slot) if invocation.is_json else show(slot)
 
 
-@slots_command.asked("wake")
+@slots_command.subcommand("wake")
 @_name
-def wake_command(asked: Invocation, name: str) -> None:
+def wake_command(invocation: Invocation, name: str) -> None:
     """Send a wake now and wait briefly for its confirmation."""
-    daemon = asked.daemon()
+    daemon = invocation.daemon()
     run_id = daemon.ask("POST", slot_path(name, "/wake"), body={}).body["runId"]
     run = _until(lambda: daemon.get(f"/api/runs/{run_id}"), lambda run: run["outcome"] not in OPEN, within=CONFIRMED)
-    if asked.is_json:
+    if invocation.is_json:
         json_out(run)
     elif run["outcome"] == "succeeded":
         say(f"{name} woken and confirmed, run {run_id}")
@@ -83,31 +83,31 @@ def wake_command(asked: Invocation, name: str) -> None:
         end(FAILED)
 
 
-@slots_command.asked("poll")
+@slots_command.subcommand("poll")
 @_name
-def poll_command(asked: Invocation, name: str) -> None:
+def poll_command(invocation: Invocation, name: str) -> None:
     """Read the quota now."""
-    daemon = asked.daemon()
+    daemon = invocation.daemon()
     before = daemon.ask("POST", slot_path(name, "/poll"), body={}).body
     slot = _until(lambda: daemon.get(slot_path(name)), lambda slot: slot["lastPoll"] != before["lastPoll"], POLLED)
-    tell(asked, slot)
+    tell(invocation, slot)
     if slot["quotaErrors"] or slot["unreachableSince"]:
         end(FAILED)
 
 
-@slots_command.asked("resume")
+@slots_command.subcommand("resume")
 @_name
-def resume_command(asked: Invocation, name: str) -> None:
+def resume_command(invocation: Invocation, name: str) -> None:
     """Resume a slot that was disabled after errors; send its waiting wake."""
-    tell(asked, asked.daemon().ask("POST", slot_path(name, "/resume"), body={}).body)
+    tell(invocation, invocation.daemon().ask("POST", slot_path(name, "/resume"), body={}).body)
 
 
-@slots_command.asked("rm")
+@slots_command.subcommand("rm")
 @_name
-def rm_command(asked: Invocation, name: str) -> None:
+def rm_command(invocation: Invocation, name: str) -> None:
     """Remove a slot that was added by command or over REST; its past runs stay in the ledger."""
-    asked.daemon().ask("DELETE", slot_path(name))
-    json_out({"name": name, "isRemoved": True}) if asked.is_json else say(f"{name} removed")
+    invocation.daemon().ask("DELETE", slot_path(name))
+    json_out({"name": name, "isRemoved": True}) if invocation.is_json else say(f"{name} removed")
 
 
 def _list(found: list[dict[str, Any]]) -> None:

@@ -31,22 +31,22 @@ ASKED_MAX: Final = 1000
 @click.option(
     "--limit", type=click.IntRange(1, ASKED_MAX), default=SHOWN, show_default=True, help="Show at most this many."
 )
-def next_command(asked: Invocation, slug: str | None, days: float, limit: int) -> None:
+def next_command(invocation: Invocation, slug: str | None, days: float, limit: int) -> None:
     """Show what will fire, in order and in your time zone, for one schedule or for all.
 
     Includes schedules, retries, heartbeats, workflow producers and wakeAts, and quota slot wakes.
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
     until = times.now() + timedelta(days=days)
-    daemon = asked.daemon(what="so nothing will fire")
+    daemon = invocation.daemon(what="so nothing will fire")
     is_listed = slug is None or slug == "heartbeat" or ":" in slug
     if is_listed:
-        _all(asked, daemon, until.isoformat(timespec="milliseconds")[:23] + "Z", days, limit, slug)
+        _all(invocation, daemon, until.isoformat(timespec="milliseconds")[:23] + "Z", days, limit, slug)
     elif slug is not None:
-        _one(asked, daemon, slug, until, days, limit)
+        _one(invocation, daemon, slug, until, days, limit)
 
 
-def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int, owner: str | None) -> None:
+def _all(invocation: Invocation, daemon: Daemon, until: str, days: float, limit: int, owner: str | None) -> None:
     if owner is not None:
         daemon.get(owner_path(owner, "/why"))  # raises if it does not exist
     answer = daemon.get("/api/upcoming", until=until, limit=limit if owner is None else ASKED_MAX)
@@ -54,7 +54,7 @@ def _all(asked: Invocation, daemon: Daemon, until: str, days: float, limit: int,
     if owner is not None:
         fires = [fire for fire in fires if fire["slug"] == owner][:limit]
         answer = {**answer, "upcoming": fires}
-    if asked.is_json:
+    if invocation.is_json:
         json_out(answer)
         return
     if not fires:
@@ -78,11 +78,11 @@ def _what(fire: Mapping[str, Any]) -> str:
     return f"{kind} {fire['handler']}" if fire.get("handler") else kind
 
 
-def _one(asked: Invocation, daemon: Daemon, slug: str, until: Any, days: float, limit: int) -> None:
+def _one(invocation: Invocation, daemon: Daemon, slug: str, until: Any, days: float, limit: int) -> None:
     path = schedule_path(slug)
     planned = daemon.get(f"{path}/next", count=limit)["times"]
     found = [text for text in planned if (at := times.parse(text)) is not None and at <= until]
-    if asked.is_json:
+    if invocation.is_json:
         json_out({"slug": slug, "times": found})
         return
     view = daemon.get(path)

@@ -21,10 +21,10 @@ DEPLOY_TIMEOUT: Final = 600.0
 
 
 @group("workflows")
-def workflows_command(asked: Invocation) -> None:
+def workflows_command(invocation: Invocation) -> None:
     """List the workflows, or manage one."""
-    found = asked.daemon().pages("/api/workflows", "workflows")
-    if asked.is_json:
+    found = invocation.daemon().pages("/api/workflows", "workflows")
+    if invocation.is_json:
         json_out({"workflows": found})
     elif not found:
         say("no workflows; deploy one: wakeful workflows deploy FILE")
@@ -32,36 +32,36 @@ def workflows_command(asked: Invocation) -> None:
         _list(found)
 
 
-@workflows_command.asked("show")
+@workflows_command.subcommand("show")
 @click.argument("name", metavar=NAME)
 @click.option(
     "--sessions", type=click.IntRange(1, 500), default=5, show_default=True, help="How many past sessions to show."
 )
-def show_command(asked: Invocation, name: str, sessions: int) -> None:
+def show_command(invocation: Invocation, name: str, sessions: int) -> None:
     """Show one workflow: handlers, topics, and its last sessions."""
-    daemon = asked.daemon()
+    daemon = invocation.daemon()
     view = daemon.get(workflow_path(name))
-    if asked.is_json:
+    if invocation.is_json:
         json_out(view)
         return
     _show(view, daemon.get(workflow_path(name, "/sessions"), limit=sessions)["sessions"])
 
 
-@workflows_command.asked("deploy")
+@workflows_command.subcommand("deploy")
 @click.argument("file", type=click.Path(dir_okay=False, allow_dash=True))
 @click.option("--force", is_flag=True, help="Deploy even if a handler cannot be reached.")
 @click.option("--dry-run", is_flag=True, help="Check the workflow and call its handlers; change nothing.")
-def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> None:
+def deploy_command(invocation: Invocation, file: str, force: bool, dry_run: bool) -> None:
     """Deploy a workflow from a JSON file, or from stdin with -."""
     data = _read(file)
     name = data.get("id")
     if not isinstance(name, str):
         raise Misused(f'{file} has no workflow id; add "id": "…"')
     query = {"force": force or None, "dryRun": dry_run or None}
-    answer = asked.daemon().ask("PUT", workflow_path(name), query=query, body=data, timeout=DEPLOY_TIMEOUT)
+    answer = invocation.daemon().ask("PUT", workflow_path(name), query=query, body=data, timeout=DEPLOY_TIMEOUT)
     if dry_run:
-        json_out({"id": name, "isAccepted": True}) if asked.is_json else say(f"{name} would be accepted")
-    elif asked.is_json:
+        json_out({"id": name, "isAccepted": True}) if invocation.is_json else say(f"{name} would be accepted")
+    elif invocation.is_json:
         json_out(answer.body)
     else:
         done = "created" if answer.status == 201 else f"deployed, version {answer.body['version']}"
@@ -70,49 +70,49 @@ def deploy_command(asked: Invocation, file: str, force: bool, dry_run: bool) -> 
             note(f"wakeful: {answer.warning}")
 
 
-@workflows_command.asked("run")
+@workflows_command.subcommand("run")
 @click.argument("name", metavar=NAME)
-def run_command(asked: Invocation, name: str) -> None:
+def run_command(invocation: Invocation, name: str) -> None:
     """Start a manual session: all producers, then their consumers."""
-    started = asked.daemon().ask("POST", workflow_path(name, "/run"), body={}).body
-    if asked.is_json:
+    started = invocation.daemon().ask("POST", workflow_path(name, "/run"), body={}).body
+    if invocation.is_json:
         json_out(started)
     else:
         say(f"{name} runs as session {started['sessionId']}; follow it with: wakeful workflows show {name}")
 
 
-@workflows_command.asked("pause")
+@workflows_command.subcommand("pause")
 @click.argument("name", metavar=NAME)
-def pause_command(asked: Invocation, name: str) -> None:
+def pause_command(invocation: Invocation, name: str) -> None:
     """Pause a workflow: nothing of it starts until it is resumed."""
-    _tell(asked, asked.daemon().ask("POST", workflow_path(name, "/pause"), body={}).body)
+    _tell(invocation, invocation.daemon().ask("POST", workflow_path(name, "/pause"), body={}).body)
 
 
-@workflows_command.asked("resume")
+@workflows_command.subcommand("resume")
 @click.argument("name", metavar=NAME)
 @click.option("--force", is_flag=True, help="For a draft: resume even if a handler cannot be reached.")
-def resume_command(asked: Invocation, name: str, force: bool) -> None:
+def resume_command(invocation: Invocation, name: str, force: bool) -> None:
     """Resume a workflow after a pause or an error."""
-    answer = asked.daemon().ask(
+    answer = invocation.daemon().ask(
         "POST", workflow_path(name, "/resume"), query={"force": force or None}, body={}, timeout=DEPLOY_TIMEOUT
     )
-    _tell(asked, answer.body)
+    _tell(invocation, answer.body)
 
 
-@workflows_command.asked("rm")
+@workflows_command.subcommand("rm")
 @click.argument("name", metavar=NAME)
-def rm_command(asked: Invocation, name: str) -> None:
+def rm_command(invocation: Invocation, name: str) -> None:
     """Remove a workflow; its past runs stay in the ledger."""
-    asked.daemon().ask("DELETE", workflow_path(name))
-    json_out({"id": name, "removed": True}) if asked.is_json else say(f"{name} removed")
+    invocation.daemon().ask("DELETE", workflow_path(name))
+    json_out({"id": name, "removed": True}) if invocation.is_json else say(f"{name} removed")
 
 
-@workflows_command.asked("publish")
+@workflows_command.subcommand("publish")
 @click.argument("name", metavar=NAME)
 @click.argument("topic")
 @click.argument("message", metavar="JSON")
 @click.option("--id", "message_id", metavar="TEXT", help="The message id; default: generated.")
-def publish_command(asked: Invocation, name: str, topic: str, message: str, message_id: str | None) -> None:
+def publish_command(invocation: Invocation, name: str, topic: str, message: str, message_id: str | None) -> None:
     """Publish a message: its payload, or {"id", "payload"}."""
     try:
         data = json.loads(message)
@@ -122,11 +122,11 @@ def publish_command(asked: Invocation, name: str, topic: str, message: str, mess
         data = {"payload": data}
     if message_id is not None:
         data["id"] = message_id
-    told = asked.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
-    json_out(told) if asked.is_json else say(f"{told['id']} {told['result']} in {topic}")
+    told = invocation.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
+    json_out(told) if invocation.is_json else say(f"{told['id']} {told['result']} in {topic}")
 
 
-@workflows_command.asked("messages")
+@workflows_command.subcommand("messages")
 @click.argument("name", metavar=NAME)
 @click.argument("topic")
 @click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
@@ -135,12 +135,12 @@ def publish_command(asked: Invocation, name: str, topic: str, message: str, mess
     "--limit", "-n", type=click.IntRange(1, 10_000), default=50, show_default=True, help="Show at most this many."
 )
 def messages_command(
-    asked: Invocation, name: str, topic: str, status: str | None, consumer: str | None, limit: int
+    invocation: Invocation, name: str, topic: str, status: str | None, consumer: str | None, limit: int
 ) -> None:
     """List the messages of a topic, oldest first."""
     path = workflow_path(name, f"/topics/{_named(topic)}/messages")
-    found = asked.daemon().pages(path, "messages", limit=limit, status=status, consumer=consumer)
-    if asked.is_json:
+    found = invocation.daemon().pages(path, "messages", limit=limit, status=status, consumer=consumer)
+    if invocation.is_json:
         json_out({"messages": found})
     elif not found:
         say(f"{topic} has no messages" if status is None else f"{topic} has no {status} messages")
@@ -148,19 +148,19 @@ def messages_command(
         _list_messages(found)
 
 
-@workflows_command.asked("skip")
+@workflows_command.subcommand("skip")
 @click.argument("name", metavar=NAME)
 @click.argument("topic")
 @click.argument("messages", metavar="MESSAGE...", nargs=-1)
 @click.option("--consumer", metavar="NAME", help="Skip only for this consumer of the topic; default: all.")
 @click.option("--all", "is_all", is_flag=True, help="Skip every pending message of the topic.")
 def skip_command(
-    asked: Invocation, name: str, topic: str, messages: tuple[str, ...], consumer: str | None, is_all: bool
+    invocation: Invocation, name: str, topic: str, messages: tuple[str, ...], consumer: str | None, is_all: bool
 ) -> None:
     """Skip pending messages: consumers no longer see them."""
     if is_all == bool(messages):
         raise Misused("name the messages to skip, or give --all")
-    daemon, path = asked.daemon(), workflow_path(name, f"/topics/{_named(topic)}")
+    daemon, path = invocation.daemon(), workflow_path(name, f"/topics/{_named(topic)}")
     if is_all:
         found = daemon.pages(f"{path}/messages", "messages", status="pending", consumer=consumer)
         messages = tuple(dict.fromkeys(one["id"] for one in found))
@@ -168,19 +168,19 @@ def skip_command(
     for first in range(0, len(messages), SKIP_STEP):
         body = {"ids": messages[first : first + SKIP_STEP], **({} if consumer is None else {"consumer": consumer})}
         skipped += daemon.ask("POST", f"{path}/skip", body=body).body["skipped"]
-    json_out({"topic": topic, "skipped": skipped}) if asked.is_json else say(f"{skipped} skipped in {topic}")
+    json_out({"topic": topic, "skipped": skipped}) if invocation.is_json else say(f"{skipped} skipped in {topic}")
 
 
-@workflows_command.asked("resolve")
+@workflows_command.subcommand("resolve")
 @click.argument("name", metavar=NAME)
 @click.argument("run", metavar="RUN")
 @click.argument("choice", type=click.Choice(["retry", "didNotHappen", "skip"]))
-def resolve_command(asked: Invocation, name: str, run: str, choice: str) -> None:
+def resolve_command(invocation: Invocation, name: str, run: str, choice: str) -> None:
     """Resolve a run whose side effect is uncertain."""
     if not run.isascii() or not run.isdigit():
         raise Ended(f"there is no run {run!r}")
-    view = asked.daemon().ask("POST", workflow_path(name, f"/runs/{run}/resolve"), body={"choice": choice}).body
-    json_out(view) if asked.is_json else say(f"run {run} of {name}: {choice}")
+    view = invocation.daemon().ask("POST", workflow_path(name, f"/runs/{run}/resolve"), body={"choice": choice}).body
+    json_out(view) if invocation.is_json else say(f"run {run} of {name}: {choice}")
 
 
 def workflow_path(name: str, question: str = "") -> str:
@@ -213,8 +213,8 @@ def _read(file: str) -> dict[str, Any]:
     return data
 
 
-def _tell(asked: Invocation, view: Mapping[str, Any]) -> None:
-    if asked.is_json:
+def _tell(invocation: Invocation, view: Mapping[str, Any]) -> None:
+    if invocation.is_json:
         json_out(view)
     else:
         say(f"{view['id']} is {view['status']}")

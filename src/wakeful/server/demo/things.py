@@ -39,11 +39,11 @@ def _letters(home: Path) -> Mapping[str, Any]:
 def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
     return {
         # prompts whose replies are delivered
-        "haiku": _asked(_every("20s"), "Write a haiku about alarm clocks."),
-        "stand-up": _asked(_cron("0 9 * * 1-5", "Europe/Berlin"), "Summarise yesterday's commits."),
-        "evening-note": _asked(_times("18:30", "22:00"), "What is still open today?"),
-        "tokyo-open": _asked(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
-        PAUSED: _asked(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
+        "haiku": _prompt(_every("20s"), "Write a haiku about alarm clocks."),
+        "stand-up": _prompt(_cron("0 9 * * 1-5", "Europe/Berlin"), "Summarise yesterday's commits."),
+        "evening-note": _prompt(_times("18:30", "22:00"), "What is still open today?"),
+        "tokyo-open": _prompt(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
+        PAUSED: _prompt(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
         # commands that succeed, and some that fail
         "tidy": _runs(_every("15s"), _errand(home, "tidy")),
         "import": {**_runs(_every("10s"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
@@ -53,12 +53,12 @@ def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
         # HTTP requests, events, and manual schedules
         "is-it-up": {"schedule": _every("15s"), "http": {"method": "GET", "url": f"{address}/healthz"}},
         "kettle": {"schedule": _every("45s"), "event": {"text": "The kettle has boiled. Time for tea."}},
-        UNHEARD: {**_asked({"type": "manual"}, "Is anyone there?"), "deliver": {"channel": "pager"}},
+        UNHEARD: {**_prompt({"type": "manual"}, "Is anyone there?"), "deliver": {"channel": "pager"}},
         "release": _runs({"type": "manual"}, _errand(home, "crunch")),
     }
 
 
-def _asked(schedule: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
+def _prompt(schedule: Mapping[str, Any], prompt: str) -> Mapping[str, Any]:
     return {"schedule": schedule, "prompt": prompt, "deliver": {"channel": "inbox"}}
 
 

@@ -15,15 +15,15 @@ URGENT = ("the boiler hums", "the server is on fire")
 
 
 def main(home: Path) -> int:
-    asked = json.load(sys.stdin)
-    answer = PHASES[asked["handler"], asked["phase"]](asked, home)
+    request = json.load(sys.stdin)
+    answer = PHASES[request["handler"], request["phase"]](request, home)
     json.dump(answer, sys.stdout)
     return 0
 
 
-def fetch(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
+def fetch(request: dict[str, Any], _home: Path) -> dict[str, Any]:
     """Two more letters than the last time."""
-    known = asked["state"] or 0
+    known = request["state"] or 0
     found = [
         {"topic": "letters", "id": f"letter-{number}", "payload": {"subject": SUBJECTS[number % len(SUBJECTS)]}}
         for number in range(known, known + 2)
@@ -31,9 +31,9 @@ def fetch(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
     return {"messages": found, "state": known + 2}
 
 
-def take(asked: dict[str, Any], most: int) -> dict[str, Any]:
+def take(request: dict[str, Any], most: int) -> dict[str, Any]:
     """Reserve the oldest pending ones."""
-    taken = [(topic, one) for topic, waiting in asked["messages"].items() for one in waiting][:most]
+    taken = [(topic, one) for topic, waiting in request["messages"].items() for one in waiting][:most]
     topics = dict.fromkeys(topic for topic, _ in taken)
     return {
         "reservations": [{"topic": topic, "ids": [one["id"] for of, one in taken if of == topic]} for topic in topics],
@@ -41,15 +41,15 @@ def take(asked: dict[str, Any], most: int) -> dict[str, Any]:
     }
 
 
-def pass_on(asked: dict[str, Any], _home: Path) -> dict[str, Any]:
+def pass_on(request: dict[str, Any], _home: Path) -> dict[str, Any]:
     """Publish every urgent letter again, for the consumer that answers it."""
-    urgent = [one for one in asked["prepared"]["data"] or [] if one["subject"] in URGENT]
+    urgent = [one for one in request["prepared"]["data"] or [] if one["subject"] in URGENT]
     return {"messages": [{"topic": "urgent", "id": one["id"], "payload": one} for one in urgent]}
 
 
-def write(asked: dict[str, Any], home: Path) -> dict[str, Any]:
+def write(request: dict[str, Any], home: Path) -> dict[str, Any]:
     """The side effect: one line."""
-    (letter,) = asked["prepared"]["data"]
+    (letter,) = request["prepared"]["data"]
     with (home / "answers.txt").open("a", encoding="utf-8") as answers:
         answers.write(f"{letter['id']}: thank you for writing about {letter['subject']!r}\n")
     return {"result": letter["id"]}
@@ -57,11 +57,11 @@ def write(asked: dict[str, Any], home: Path) -> dict[str, Any]:
 
 PHASES: dict[tuple[str, str], Callable[[dict[str, Any], Path], dict[str, Any]]] = {
     ("fetch", "produce"): fetch,
-    ("sort", "prepare"): lambda asked, _home: take(asked, 20),
+    ("sort", "prepare"): lambda request, _home: take(request, 20),
     ("sort", "next"): pass_on,
-    ("answer", "prepare"): lambda asked, _home: take(asked, 1),
+    ("answer", "prepare"): lambda request, _home: take(request, 1),
     ("answer", "mutate"): write,
-    ("answer", "next"): lambda _asked, _home: {},
+    ("answer", "next"): lambda _request, _home: {},
 }
 
 if __name__ == "__main__":
