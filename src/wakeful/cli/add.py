@@ -80,7 +80,7 @@ def _refuse_slug(slug: str) -> None:
     try:
         check_slug(slug)
     except Invalid as invalid:
-        raise Misused("not accepted", [(one.field, one.message) for one in invalid.errors]) from invalid
+        raise Misused("not accepted", [(error.field, error.message) for error in invalid.errors]) from invalid
 
 
 def _written(source: Any) -> dict[str, Any]:

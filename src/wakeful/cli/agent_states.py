@@ -50,10 +50,10 @@ def agents_of_settings(home: Path) -> list[AgentState]:
 def agents_of_daemon(daemon: Daemon) -> list[AgentState]:
     """The agents of a running daemon, which may have another PATH."""
     listed = daemon.get("/api/agents")["agents"]
-    return [AgentState(one["name"], one["adapter"], "", one["problem"]) for one in listed]
+    return [AgentState(agent["name"], agent["adapter"], "", agent["problem"]) for agent in listed]
 
 
 def has_only_echo(home: Path) -> bool:
     """Whether only the echo agent is available."""
     states = agents_of_settings(home)
-    return bool(states) and all(one.adapter == "echo" for one in states)
+    return bool(states) and all(state.adapter == "echo" for state in states)

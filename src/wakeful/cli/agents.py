@@ -68,41 +68,41 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("OUTCOME", is_state=True),
         Column("SESSIONS", drop=3),
     ]
-    table(columns, [_row(one, since) for one in found])
-    for one in found:
-        if one["problem"]:
-            note(f"  {one['name']}: {one['problem']}")
-    if all(one["adapter"] == "echo" for one in found):
+    table(columns, [_row(agent, since) for agent in found])
+    for agent in found:
+        if agent["problem"]:
+            note(f"  {agent['name']}: {agent['problem']}")
+    if all(agent["adapter"] == "echo" for agent in found):
         note("  only the echo agent is configured; wakeful init finds installed agents")
 
 
-def _row(one: Mapping[str, Any], since: Any) -> list[str]:
-    last = one["lastTurn"]
+def _row(agent: Mapping[str, Any], since: Any) -> list[str]:
+    last = agent["lastTurn"]
     return [
-        one["name"],
-        one["adapter"],
-        _program(one),
-        one["version"] or times.NONE,
+        agent["name"],
+        agent["adapter"],
+        _program(agent),
+        agent["version"] or times.NONE,
         times.NONE if last is None else times.relative(times.parse(last["at"]), since),
         times.NONE if last is None else last["outcome"],
-        str(one["sessions"]),
+        str(agent["sessions"]),
     ]
 
 
-def _show(invocation: Invocation, one: Mapping[str, Any]) -> None:
+def _show(invocation: Invocation, agent: Mapping[str, Any]) -> None:
     if invocation.is_json:
-        json_out(one)
+        json_out(agent)
         return
     from wakeful.cli.tables import facts
 
-    last, since = one["lastTurn"], times.now()
+    last, since = agent["lastTurn"], times.now()
     pairs: list[tuple[str, object]] = [
-        ("agent", one["name"]),
-        ("adapter", one["adapter"]),
-        ("program", _program(one)),
-        ("version", one["version"] or times.NONE),
-        ("proves", one["proves"]),
-        ("sessions", one["sessions"]),
+        ("agent", agent["name"]),
+        ("adapter", agent["adapter"]),
+        ("program", _program(agent)),
+        ("version", agent["version"] or times.NONE),
+        ("proves", agent["proves"]),
+        ("sessions", agent["sessions"]),
     ]
     if last is None:
         pairs.append(("last turn", "none yet"))
@@ -111,23 +111,23 @@ def _show(invocation: Invocation, one: Mapping[str, Any]) -> None:
         pairs.append(("last turn", f"{last['outcome']}, {at}, run {last['runId']} of {last['slug']}"))
         if last["error"]:
             pairs.append(("error", last["error"]))
-    if one["problem"]:
-        pairs.append(("problem", one["problem"]))
-    pairs.append(("try it", f"wakeful agents test {one['name']}"))
+    if agent["problem"]:
+        pairs.append(("problem", agent["problem"]))
+    pairs.append(("try it", f"wakeful agents test {agent['name']}"))
     facts(pairs)
 
 
-def _program(one: Mapping[str, Any]) -> str:
-    if one["program"] is None:
+def _program(agent: Mapping[str, Any]) -> str:
+    if agent["program"] is None:
         return times.NONE
-    return str(one["program"]) if one["found"] else f"{one['program']} (not found)"
+    return str(agent["program"]) if agent["found"] else f"{agent['program']} (not found)"
 
 
 def _named(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for one in found:
-        if one["name"] == name:
-            return one
-    known = ", ".join(one["name"] for one in found)
+    for agent in found:
+        if agent["name"] == name:
+            return agent
+    known = ", ".join(agent["name"] for agent in found)
     raise Ended(f"there is no agent {name!r}", hint=f"configured: {known}")
 
 

@@ -64,17 +64,17 @@ def _list(found: list[Mapping[str, Any]]) -> None:
         Column("ABOUT", least=10),
         Column("WHAT", least=20),
     ]
-    table(columns, [_row(one, since) for one in found])
+    table(columns, [_row(alert, since) for alert in found])
 
 
-def _row(one: Mapping[str, Any], since: Any) -> list[str]:
-    ended = times.parse(one["endedAt"])
+def _row(alert: Mapping[str, Any], since: Any) -> list[str]:
+    ended = times.parse(alert["endedAt"])
     return [
-        one["id"],
+        alert["id"],
         "open" if ended is None else "over",
-        times.relative(times.parse(one["openedAt"]), since),
+        times.relative(times.parse(alert["openedAt"]), since),
         times.NONE if ended is None else times.relative(ended, since),
-        str(one["times"]),
-        one["slug"] or one["incident"],
-        one["text"],
+        str(alert["times"]),
+        alert["slug"] or alert["incident"],
+        alert["text"],
     ]

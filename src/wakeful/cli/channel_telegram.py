@@ -155,7 +155,7 @@ async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
     answer = await response.json()
     result = answer.get("result") if isinstance(answer, dict) else None
     if response.is_ok and isinstance(result, list):
-        return [one for one in result if isinstance(one, dict) and isinstance(one.get("update_id"), int)]
+        return [update for update in result if isinstance(update, dict) and isinstance(update.get("update_id"), int)]
     hint = "the settings are unchanged; give --chat ID if you know the chat"
     if response.status == 409:
         hint = "another program polls this bot, or a webhook is set: stop it, or give --chat ID"

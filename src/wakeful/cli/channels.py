@@ -29,11 +29,19 @@ def channels_command(invocation: Invocation) -> None:
     columns = [Column("NAME"), Column("TYPE"), Column("TO", least=8, drop=1), Column("FROM", drop=2), Column("PENDING")]
     columns += [Column("DEAD"), Column("TROUBLE", least=12)]
     rows = [
-        [one["name"], one["type"], one["to"] or "", one["source"], one["pending"], one["dead"], _trouble(one)]
-        for one in answer["channels"]
+        [
+            channel["name"],
+            channel["type"],
+            channel["to"] or "",
+            channel["source"],
+            channel["pending"],
+            channel["dead"],
+            _trouble(channel),
+        ]
+        for channel in answer["channels"]
     ]
     table(columns, rows)
-    for finding in (finding for one in answer["channels"] for finding in one["findings"]):
+    for finding in (finding for channel in answer["channels"] for finding in channel["findings"]):
         note(f"{finding['sentence']}; {finding['cure']}")
     last = answer["last"]
     if last is not None:
@@ -88,7 +96,7 @@ def add_command(invocation: Invocation, kind: str, name: str, **given: Any) -> N
     add(invocation, name, **given)
 
 
-def _trouble(one: Mapping[str, Any]) -> str:
-    if one["incident"]:
-        return str(one["incident"])
-    return "" if not one["findings"] else f"inbound: {len(one['findings'])}, see below"
+def _trouble(channel: Mapping[str, Any]) -> str:
+    if channel["incident"]:
+        return str(channel["incident"])
+    return "" if not channel["findings"] else f"inbound: {len(channel['findings'])}, see below"

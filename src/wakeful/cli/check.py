@@ -60,18 +60,18 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
 
 def _tell_environment(programs: list[dict[str, Any]]) -> None:
     """List the variables of this environment that a daemon started here would withhold, and from which programs."""
-    if not any(one["withheld"] or one["passed"] for one in programs):
+    if not any(program["withheld"] or program["passed"] for program in programs):
         say("No variable of this environment looks like a secret, so none is withheld from programs.")
         return
     from wakeful.cli.tables import facts
 
     say("Variables that look like secrets, for a daemon started in this environment:")
-    facts([(one["to"], _given(one)) for one in programs])
+    facts([(program["to"], _given(program)) for program in programs])
     say("To pass more, list them in passEnv of a command, or in pass_env of an agent.")
 
 
-def _given(one: dict[str, Any]) -> str:
-    parts = [("withheld", one["withheld"]), ("passed", one["passed"])]
+def _given(program: dict[str, Any]) -> str:
+    parts = [("withheld", program["withheld"]), ("passed", program["passed"])]
     return "; ".join(f"{what} {', '.join(names)}" for what, names in parts if names) or "nothing is withheld"
 
 
@@ -102,7 +102,9 @@ def _check_settings(invocation: Invocation, file: Path) -> tuple[list[dict[str, 
         loaded = load(invocation.home, file=file)
     except SettingsRefused as refused:
         return [_located(error) for error in refused.errors], {}
-    missing = [{"line": None, "field": one.field, "message": one.problem} for one in states_of(loaded) if one.problem]
+    missing = [
+        {"line": None, "field": state.field, "message": state.problem} for state in states_of(loaded) if state.problem
+    ]
     faults = try_out(loaded.settings.workflows.modules, invocation.home)
     located = [
         {
@@ -115,7 +117,7 @@ def _check_settings(invocation: Invocation, file: Path) -> tuple[list[dict[str, 
     ]
     return located, {
         "warnings": [*(_located(warning) for warning in loaded.warnings), *missing],
-        "environment": [one.to_json() for one in withheld_by(loaded)],
+        "environment": [program.to_json() for program in withheld_by(loaded)],
     }
 
 
@@ -149,7 +151,7 @@ def _check_definition(invocation: Invocation, file: Path) -> tuple[list[dict[str
         definition = definition_from_json(written, default_zone=times.user_zone()[0], slug=_slug_of(file))
         definition = _checked(invocation, definition, now)
     except Invalid as invalid:
-        return [{"line": None, "field": one.field, "message": one.message} for one in invalid.errors], {}
+        return [{"line": None, "field": error.field, "message": error.message} for error in invalid.errors], {}
     upcoming = [format_instant(at) for at in next_n(definition.timing, now, TIMES_SHOWN)]
     return [], {
         "definition": definition_to_json(definition),
@@ -184,7 +186,7 @@ def _checked(invocation: Invocation, definition: Any, now: int) -> Any:
         if gap is not None and gap < least:
             wrong.append(FieldError("schedule", minimum_interval_text(least)))
         if any(wrong):
-            raise Invalid(*(one for one in wrong if one is not None))
+            raise Invalid(*(error for error in wrong if error is not None))
     return definition
 
 

@@ -64,9 +64,9 @@ class Refused(Ended):
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         listed = problem.get("errors")
         faults = [
-            (str(one.get("field") or ""), str(one.get("message") or ""))
-            for one in (listed if isinstance(listed, list) else [])
-            if isinstance(one, Mapping)
+            (str(error.get("field") or ""), str(error.get("message") or ""))
+            for error in (listed if isinstance(listed, list) else [])
+            if isinstance(error, Mapping)
         ]
         words = problem.get("detail") or problem.get("error") or problem.get("title") or f"the daemon returned {status}"
         super().__init__(str(words), faults)

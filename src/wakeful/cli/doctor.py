@@ -221,12 +221,12 @@ def _daemon(invocation: Invocation) -> Iterator[Finding]:
 def _nodes(daemon: Daemon) -> Finding:
     """The nodes that tick on this store: this daemon, and those of other machines."""
     nodes = daemon.get("/api/nodes")["nodes"]
-    alive = [one for one in nodes if one["isAlive"]]
+    alive = [node for node in nodes if node["isAlive"]]
     if not alive:
         return Finding(
             "nodes", "wrong", "no node is ticking: no schedule fires", "check server.log, then restart the daemon"
         )
-    named = [f"process {one['pid']} on {one['host']}" for one in alive[:NAMED_MAX]]
+    named = [f"process {node['pid']} on {node['host']}" for node in alive[:NAMED_MAX]]
     more = f" and {len(alive) - NAMED_MAX} more" if len(alive) > NAMED_MAX else ""
     return Finding("nodes", "ok", f"{len(alive)} ticking: {', '.join(named)}{more}")
 
@@ -234,23 +234,23 @@ def _nodes(daemon: Daemon) -> Finding:
 def _slots(daemon: Daemon) -> Iterator[Finding]:
     """Quota slots with problems, each with its cause; no finding if there are no slots."""
     slots = daemon.get("/api/slots")["slots"]
-    troubled = [one for one in slots if one["statusReason"]]
-    for one in troubled:
-        is_over = one["disabled"] or one["wakeDisabled"] or one["status"] == "invalid"
-        yield Finding("slots", "wrong" if is_over else "warning", one["statusReason"], one["cure"])
+    troubled = [slot for slot in slots if slot["statusReason"]]
+    for slot in troubled:
+        is_over = slot["disabled"] or slot["wakeDisabled"] or slot["status"] == "invalid"
+        yield Finding("slots", "wrong" if is_over else "warning", slot["statusReason"], slot["cure"])
     if slots and not troubled:
         yield Finding("slots", "ok", f"{len(slots)}, no problems")
 
 
 def _agents(states: list[AgentState]) -> Iterator[Finding]:
     """Agents whose program is missing, and a home with only the echo agent."""
-    for one in states:
-        if one.problem is not None:
-            yield Finding("agents", "wrong", f"{one.name}: {one.problem}")
-    if all(one.adapter == "echo" for one in states):
+    for state in states:
+        if state.problem is not None:
+            yield Finding("agents", "wrong", f"{state.name}: {state.problem}")
+    if all(state.adapter == "echo" for state in states):
         yield Finding("agents", "warning", NO_AGENT, HOW_TO_ADD)
-    elif all(one.problem is None for one in states):
-        yield Finding("agents", "ok", ", ".join(f"{one.name} ({one.adapter})" for one in states[:NAMED_MAX]))
+    elif all(state.problem is None for state in states):
+        yield Finding("agents", "ok", ", ".join(f"{state.name} ({state.adapter})" for state in states[:NAMED_MAX]))
 
 
 def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
@@ -259,8 +259,8 @@ def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
     if told["refused"]:
         words = f"the daemon keeps the previous settings because of {len(told['refused'])} errors in wakeful.toml"
         yield Finding("settings", "wrong", words, f"correct them, then: wakeful check {home / 'wakeful.toml'}")
-    for one in told["restart"]:
-        words = f"{one['name']} is {one['written']} in the file, but the daemon still uses {one['now']}"
+    for setting in told["restart"]:
+        words = f"{setting['name']} is {setting['written']} in the file, but the daemon still uses {setting['now']}"
         yield Finding("settings", "warning", words, f"restart it: wakeful down, then {start_command(home)}")
     for failure in told["failed"]:
         yield Finding("settings", "wrong", f"not applied: {failure}", "check server.log, then restart the daemon")
@@ -279,18 +279,21 @@ def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:
 def _schedules(daemon: Daemon) -> Iterator[Finding]:
     """Schedules whose health is failing or late, each with its cause."""
     schedules = daemon.pages("/api/schedule", "schedules", troubled=True, limit=TROUBLED_MAX)
-    invalid = [one for one in schedules if one["status"] == "invalid"]
-    disabled = [one for one in schedules if one["status"] == "disabled"]
-    failing = [one for one in schedules if one["health"] == "failing" and one not in [*invalid, *disabled]]
-    late = [one for one in schedules if one["health"] == "late"]
+    invalid = [schedule for schedule in schedules if schedule["status"] == "invalid"]
+    disabled = [schedule for schedule in schedules if schedule["status"] == "disabled"]
+    failing = [
+        schedule for schedule in schedules if schedule["health"] == "failing" and schedule not in [*invalid, *disabled]
+    ]
+    late = [schedule for schedule in schedules if schedule["health"] == "late"]
     if invalid:
         yield Finding("schedules", "wrong", f"invalid: {_named(invalid)}", "correct them: wakeful edit SLUG")
     if disabled:
         words = f"disabled after repeated errors: {_named(disabled)}"
         yield Finding("schedules", "warning", words, "fix the cause, then: wakeful resume SLUG")
-    for one in failing[:NAMED_MAX]:
-        words = f"{one['slug']} {one.get('lastOutcome') or 'failed'}: {one.get('lastError') or 'no error text'}"
-        yield Finding("schedules", "warning", words, f"see why: wakeful why {one['slug']}")
+    for schedule in failing[:NAMED_MAX]:
+        outcome, error = schedule.get("lastOutcome") or "failed", schedule.get("lastError") or "no error text"
+        words = f"{schedule['slug']} {outcome}: {error}"
+        yield Finding("schedules", "warning", words, f"see why: wakeful why {schedule['slug']}")
     if len(failing) > NAMED_MAX:
         words = f"{len(failing) - NAMED_MAX} more are failing: {_named(failing[NAMED_MAX:])}"
         yield Finding("schedules", "warning", words, "list them: wakeful ls --health failing")
@@ -301,7 +304,7 @@ def _schedules(daemon: Daemon) -> Iterator[Finding]:
 
 
 def _named(schedules: list[dict[str, Any]]) -> str:
-    slugs = [str(one["slug"]) for one in schedules]
+    slugs = [str(schedule["slug"]) for schedule in schedules]
     more = f" and {len(slugs) - NAMED_MAX} more" if len(slugs) > NAMED_MAX else ""
     return ", ".join(slugs[:NAMED_MAX]) + more
 

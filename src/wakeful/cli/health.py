@@ -49,9 +49,9 @@ def findings_of(daemon: Daemon) -> Iterator[Found]:
         yield "wrong", "clock", str(problem), "check server.log in the home folder"
     if not problems:
         yield "ok", "clock", f"alive, {_tick(health)}", None
-    for one in health.get("findings") or []:
-        if one["name"] in BESIDES and one["level"] != "ok":
-            yield "warning", one["name"], one["sentence"], one.get("cure")
+    for finding in health.get("findings") or []:
+        if finding["name"] in BESIDES and finding["level"] != "ok":
+            yield "warning", finding["name"], finding["sentence"], finding.get("cure")
     stuck = health.get("stuckRuns") or []
     if stuck:
         words = f"could not confirm that run {', '.join(map(str, stuck))} has ended"

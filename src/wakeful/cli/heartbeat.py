@@ -75,8 +75,14 @@ def events_command(invocation: Invocation) -> None:
     ]
     since = times.now()
     rows = [
-        [one["id"], times.relative(times.parse(one["at"]), since), one["source"], one["contextKey"] or "", one["text"]]
-        for one in answer["events"]
+        [
+            event["id"],
+            times.relative(times.parse(event["at"]), since),
+            event["source"],
+            event["contextKey"] or "",
+            event["text"],
+        ]
+        for event in answer["events"]
     ]
     table(columns, rows)
 
@@ -94,7 +100,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
     if budget["heldUntil"]:
         used += f"; limit reached, waits until {times.when(budget['heldUntil'], since)}"
     hours = answer["activeHours"]
-    pending = ", ".join(one["reason"] for one in answer["pending"]) or times.NONE
+    pending = ", ".join(wake["reason"] for wake in answer["pending"]) or times.NONE
     return [
         ("status", _status(answer, since)),
         ("agent", answer["agent"]),

@@ -33,7 +33,7 @@ def init_command(invocation: Invocation) -> None:
     except OSError as error:
         raise Ended(f"{file} cannot be written: {error.strerror}", hint="choose another --home") from error
     if invocation.is_json:
-        listed = [{"adapter": one.adapter, "program": one.path} for one in found]
+        listed = [{"adapter": program.adapter, "program": program.path} for program in found]
         json_out({"file": str(file), "created": is_new, "agents": listed})
         return
     say(f"{file} written; every line in it is optional" if is_new else f"{file}: agents appended")
@@ -65,7 +65,7 @@ def _add(file: Path, found: Sequence[Installed]) -> None:
     if named is None:
         raise Ended(f"{file} already exists and is not valid TOML; it is unchanged", hint=check)
     if named:
-        others = ", ".join(one.adapter for one in found)
+        others = ", ".join(program.adapter for program in found)
         raise Ended(
             f"{file} already exists and configures {', '.join(named)}; it is unchanged",
             hint=f'installed here: {others}; add one with [agents.NAME] and adapter = "…"',
@@ -91,6 +91,6 @@ def _tell_agents(found: Sequence[Installed]) -> None:
         note(f"  no agent was found on the PATH ({folders})")
         note("  install one (claude, codex, gemini, …) and add it to the file; until then prompts go to the echo agent")
         return
-    for number, one in enumerate(found):
-        say(f"  {'default' if number == 0 else one.adapter:<9} {one.adapter}, {one.path}")
+    for number, program in enumerate(found):
+        say(f"  {'default' if number == 0 else program.adapter:<9} {program.adapter}, {program.path}")
     note("  next: wakeful up, then test one: wakeful agents test default")

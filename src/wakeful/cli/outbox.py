@@ -108,23 +108,23 @@ def _list_outbox(invocation: Invocation, status: str | None, limit: int) -> None
         Column("ERROR", least=12, drop=1),
     ]
     since = times.now()
-    table(columns, [_row(one, since) for one in answer["deliveries"]])
+    table(columns, [_row(delivery, since) for delivery in answer["deliveries"]])
 
 
-def _row(one: Mapping[str, Any], since: Any) -> Sequence[object]:
+def _row(delivery: Mapping[str, Any], since: Any) -> Sequence[object]:
     return [
-        one["id"],
-        times.relative(times.parse(one["enqueuedAt"]), since),
-        one["status"],
-        one["channel"],
-        one["to"] or "",
-        one["attempts"],
-        one["text"],
-        one["lastError"] or "",
+        delivery["id"],
+        times.relative(times.parse(delivery["enqueuedAt"]), since),
+        delivery["status"],
+        delivery["channel"],
+        delivery["to"] or "",
+        delivery["attempts"],
+        delivery["text"],
+        delivery["lastError"] or "",
     ]
 
 
-def _show(one: Mapping[str, Any]) -> None:
+def _show(delivery: Mapping[str, Any]) -> None:
     from wakeful.cli.tables import facts
 
     names = {
@@ -142,18 +142,18 @@ def _show(one: Mapping[str, Any]) -> None:
         "text": "text",
     }
     since = times.now()
-    shown = {name: times.when(value, since) if name.endswith("At") else value for name, value in one.items()}
-    facts([(said, shown[name]) for name, said in names.items() if one[name] is not None])
+    shown = {name: times.when(value, since) if name.endswith("At") else value for name, value in delivery.items()}
+    facts([(said, shown[name]) for name, said in names.items() if delivery[name] is not None])
 
 
 def _items(items: Sequence[Mapping[str, Any]]) -> None:
     from wakeful.cli.tables import paragraph
 
     since = times.now()
-    for number, one in enumerate(items):
+    for number, item in enumerate(items):
         if number:
             click.echo()
-        mark = " " if one["readAt"] else "*"
-        of = "" if one["slug"] is None else f"  {one['slug']}"
-        click.echo(f"{mark} {one['id']}  {times.relative(times.parse(one['at']), since)}{of}")
-        paragraph(one["text"], label="    ")
+        mark = " " if item["readAt"] else "*"
+        of = "" if item["slug"] is None else f"  {item['slug']}"
+        click.echo(f"{mark} {item['id']}  {times.relative(times.parse(item['at']), since)}{of}")
+        paragraph(item["text"], label="    ")

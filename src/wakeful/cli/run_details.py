@@ -59,11 +59,11 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
     if run.get("sessionId"):
         yield "session", run["sessionId"]
     if len(run["attempts"]) > 1:
-        for one in run["attempts"]:
-            yield f"attempt {one['attempt']}", _attempt(one, since)
+        for attempt in run["attempts"]:
+            yield f"attempt {attempt['attempt']}", _attempt(attempt, since)
     yield from _usage(run)
-    for one in run.get("deliveries") or ([run["delivery"]] if run.get("delivery") else []):
-        yield "delivery", _delivery(one)
+    for delivery in run.get("deliveries") or ([run["delivery"]] if run.get("delivery") else []):
+        yield "delivery", _delivery(delivery)
 
 
 _TRIGGERS: Final = {
@@ -84,10 +84,10 @@ def _cure(run: Mapping[str, Any]) -> Iterator[Fact]:
         yield "cure", f"see the cause: wakeful why {run['slug']}"
 
 
-def _attempt(one: Mapping[str, Any], since: Any) -> str:
-    took = times.length(times.parse(one["startedAt"]), times.parse(one["endedAt"]))
-    error = f": {one['error']}" if one["error"] else ""
-    return f"{times.when(one['startedAt'], since)}, {one['outcome']}, took {took}{error}"
+def _attempt(attempt: Mapping[str, Any], since: Any) -> str:
+    took = times.length(times.parse(attempt["startedAt"]), times.parse(attempt["endedAt"]))
+    error = f": {attempt['error']}" if attempt["error"] else ""
+    return f"{times.when(attempt['startedAt'], since)}, {attempt['outcome']}, took {took}{error}"
 
 
 def _usage(run: Mapping[str, Any]) -> Iterator[Fact]:
@@ -111,10 +111,10 @@ _WORDS: Final = {
 }
 
 
-def _delivery(one: Mapping[str, Any]) -> str:
-    if one["status"] == "suppressed":
-        return f"none: {one['reason']}"
-    where = "/".join(part for part in (one["channel"], one["to"]) if part)
-    error = f": {one['lastError']}" if one["lastError"] and one["status"] != "delivered" else ""
-    dead = f"; retry it: wakeful outbox retry {one['id']}" if one["status"] == "dead" else ""
-    return f"{where}, {one['status']}{error}{dead}"
+def _delivery(delivery: Mapping[str, Any]) -> str:
+    if delivery["status"] == "suppressed":
+        return f"none: {delivery['reason']}"
+    where = "/".join(part for part in (delivery["channel"], delivery["to"]) if part)
+    error = f": {delivery['lastError']}" if delivery["lastError"] and delivery["status"] != "delivered" else ""
+    dead = f"; retry it: wakeful outbox retry {delivery['id']}" if delivery["status"] == "dead" else ""
+    return f"{where}, {delivery['status']}{error}{dead}"

@@ -83,7 +83,7 @@ def _fields(given: dict[str, Any]) -> dict[str, Any]:
         if given[option] is not None:
             found[name] = _argv(given[option], option)
     if given["times"] is not None:
-        found["times"] = [one.strip() for one in given["times"].split(",") if one.strip()]
+        found["times"] = [part.strip() for part in given["times"].split(",") if part.strip()]
     if given["errors_max"] is not None:
         found["errorsMax"] = given["errors_max"]
     if given["enabled"] is not None:

@@ -25,7 +25,7 @@ def complete_slug(context: click.Context, _parameter: click.Parameter, incomplet
     try:
         daemon = invocation_of(context).daemon()
         page = daemon.get("/api/schedule", q=incomplete or None, limit=OFFERED_MAX, timeout=PATIENCE)
-        found = [(one["slug"], one["status"]) for one in page["schedules"]]
+        found = [(schedule["slug"], schedule["status"]) for schedule in page["schedules"]]
     except Exception:  # no completions on errors; a message would end up in the line being typed
         return []
     return [CompletionItem(line(slug), help=line(status)) for slug, status in found if slug.startswith(incomplete)]

@@ -207,7 +207,7 @@ def _runs(look: Look, name: str | None, limit: int, query: Mapping[str, Any]) ->
     shown = [run.to_json() for run in found]
     if name is not None and name.startswith("workflow:"):
         handlers = handlers_of(look.tx, [run.run_id for run in found])
-        return [{**one, "handler": handlers.get(run.run_id)} for run, one in zip(found, shown, strict=True)]
+        return [{**view, "handler": handlers.get(run.run_id)} for run, view in zip(found, shown, strict=True)]
     return shown
 
 

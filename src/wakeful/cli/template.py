@@ -78,15 +78,15 @@ def settings_template(found: Sequence[Installed] = ()) -> str:
 
 def agents_template(found: Sequence[Installed]) -> str:
     """The tables of these agents, the first as default, and examples for others."""
-    tables = [_agent_table(one, is_first=number == 0) for number, one in enumerate(found)]
+    tables = [_agent_table(program, is_first=number == 0) for number, program in enumerate(found)]
     return "\n".join([_AGENTS_HEAD, *(tables or [_NO_AGENT]), _OTHER_AGENTS])
 
 
-def _agent_table(one: Installed, *, is_first: bool) -> str:
-    name = "default" if is_first else one.adapter
-    adapter = f'adapter = "{one.adapter}"'
+def _agent_table(program: Installed, *, is_first: bool) -> str:
+    name = "default" if is_first else program.adapter
+    adapter = f'adapter = "{program.adapter}"'
     cwd = '# cwd = "/home/me/project"'
-    return f"[agents.{name}]\n{adapter:<38}# found at {one.path}\n{cwd:<38}# its working directory\n"
+    return f"[agents.{name}]\n{adapter:<38}# found at {program.path}\n{cwd:<38}# its working directory\n"
 
 
 def _section(section: str, found: Sequence[Installed]) -> Iterator[str]:

@@ -91,4 +91,4 @@ def _zone(name: str | None, option: str) -> tuple[str, tzinfo]:
 
 
 def _misused(invalid: Invalid) -> Misused:
-    return Misused("not accepted", [(one.field, one.message) for one in invalid.errors])
+    return Misused("not accepted", [(error.field, error.message) for error in invalid.errors])

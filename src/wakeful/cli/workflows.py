@@ -163,7 +163,7 @@ def skip_command(
     daemon, path = invocation.daemon(), workflow_path(name, f"/topics/{_named(topic)}")
     if is_all:
         found = daemon.pages(f"{path}/messages", "messages", status="pending", consumer=consumer)
-        messages = tuple(dict.fromkeys(one["id"] for one in found))
+        messages = tuple(dict.fromkeys(message["id"] for message in found))
     skipped = 0
     for first in range(0, len(messages), SKIP_STEP):
         body = {"ids": messages[first : first + SKIP_STEP], **({} if consumer is None else {"consumer": consumer})}
@@ -263,10 +263,16 @@ def _list_messages(found: list[dict[str, Any]]) -> None:
         Column("PAYLOAD", least=10, drop=3),
     ]
     rows = []
-    for one in found:
-        published = times.relative(times.parse(one["publishedAt"]), since)
-        row = [one["id"], one.get("consumer") or times.NONE, one["status"], str(one["attempt"]), published]
-        rows.append([*row, json.dumps(one["payload"], ensure_ascii=False)])
+    for message in found:
+        published = times.relative(times.parse(message["publishedAt"]), since)
+        row = [
+            message["id"],
+            message.get("consumer") or times.NONE,
+            message["status"],
+            str(message["attempt"]),
+            published,
+        ]
+        rows.append([*row, json.dumps(message["payload"], ensure_ascii=False)])
     table(columns, rows)
 
 
@@ -297,7 +303,11 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
         pairs.append((f"consumer {name}", f"{dirty}{wakes}{_held(consumer, since)}"))
     for name, counts in view["topics"].items():
         pairs.append((f"topic {name}", _counted(counts)))
-        readers = {key: one["messages"][name] for key, one in view["consumers"].items() if name in one["messages"]}
+        readers = {
+            key: consumer["messages"][name]
+            for key, consumer in view["consumers"].items()
+            if name in consumer["messages"]
+        }
         if len(readers) > 1:
             pairs += [(f"  for {key}", _counted(counts)) for key, counts in readers.items()]
     facts(pairs)
@@ -311,7 +321,7 @@ def _show(view: Mapping[str, Any], sessions: list[dict[str, Any]]) -> None:
                 Column("WHEN"),
                 Column("RUNS", least=20),
             ],
-            [_session_row(one, since) for one in sessions],
+            [_session_row(session, since) for session in sessions],
         )
 
 

@@ -328,15 +328,15 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
         faults: list[tuple[str | int, str]] = []
         for index, written in enumerate(value):
             try:
-                one = item.read(written, reader)
+                element = item.read(written, reader)
             except Invalid as invalid:
                 faults.append((index, short(invalid.errors[0].message)))
             except Refusal as error:
                 faults.append((index, error.message()))
             else:
-                if distinct and one in found:
+                if distinct and element in found:
                     faults.append((index, f"{shown(written)} is listed twice; keep one"))
-                found.append(one)
+                found.append(element)
         if faults:
             raise refusal_inside(faults)
         return tuple(found)
@@ -505,7 +505,7 @@ def path_in_json() -> Kind:
 
     def read(value: Any, _: object) -> str | tuple[str, ...]:
         if isinstance(value, list | tuple):
-            return tuple(plain_text(one, 200) for one in value)
+            return tuple(plain_text(part, 200) for part in value)
         return plain_text(value, 200)
 
     return Kind("dotted key, or list of keys", '"result"', read)

@@ -63,7 +63,9 @@ class Loaded:
     @property
     def secret_variables(self) -> frozenset[str]:
         """The environment variables that the file uses for secrets."""
-        return frozenset(one.name for one in self.sources.values() if one.origin == "environment" and one.name)
+        return frozenset(
+            source.name for source in self.sources.values() if source.origin == "environment" and source.name
+        )
 
 
 def load(

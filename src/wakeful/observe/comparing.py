@@ -160,7 +160,9 @@ def _schedule_changes(notes: Notes) -> list[ScheduleChange]:
     removed = {change.schedule_id for change in changes if change.kind == "removed"}
     before: dict[int, Cadence] = {}
     for cadences in reversed(notes.cadences_before):
-        before.update(cadences if isinstance(cadences, Mapping) else {one.schedule_id: one for one in cadences})
+        before.update(
+            cadences if isinstance(cadences, Mapping) else {cadence.schedule_id: cadence for cadence in cadences}
+        )
     last = {cadence.schedule_id: cadence for cadences in notes.moved for cadence in cadences}
     for cadence in last.values():
         was = before.get(cadence.schedule_id)

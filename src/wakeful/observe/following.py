@@ -114,14 +114,14 @@ class Following:
         """Append the events of other processes; returns whether there may be more already."""
         seq = self._seq
         found = await self._store.read(lambda tx: tx.bus.after(seq, reader=self._name, limit=READ_MAX))
-        for one in found:
-            self._take(one)
+        for row in found:
+            self._take(row)
         return len(found) == READ_MAX
 
-    def _take(self, one: Relayed) -> None:
-        is_missing = one.seq != self._seq + 1
-        self._seq = one.seq
-        said: dict[str, Any] = {} if one.events is None else json.loads(one.events)
+    def _take(self, row: Relayed) -> None:
+        is_missing = row.seq != self._seq + 1
+        self._seq = row.seq
+        said: dict[str, Any] = {} if row.events is None else json.loads(row.events)
         if is_missing or said.get("isMissing"):
             self._stream.reset(_MISSING)
         for (stream, at), events in groupby(said.get("events", ()), key=lambda event: (event[0], event[1])):
@@ -129,7 +129,7 @@ class Following:
 
     def _append(self, stream: str, at: Instant, data: Sequence[Data]) -> None:
         self._stream.append(EventBatch(stream, "reported", at, len(data), lambda i: data[i]))
-        if stream == "nodes" and any(one.get("what") == "left" for one in data):
+        if stream == "nodes" and any(event.get("what") == "left" for event in data):
             self._stream.reset(_NODE_GONE)
 
     def _hear(self, facts: Sequence[Fact], _: Slugs) -> None:

@@ -126,7 +126,7 @@ class Relay:
             return False
         self._waiting, self._size, self._is_missing = [], 0, False
         text = json.dumps(
-            {"isMissing": is_missing, "events": [_event(one, i) for one in waiting for i in range(one.size)]}
+            {"isMissing": is_missing, "events": [_event(batch, i) for batch in waiting for i in range(batch.size)]}
         )
         now = self._clock.read().now
 

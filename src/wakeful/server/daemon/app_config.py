@@ -17,17 +17,17 @@ def delivery_of(settings: Settings) -> DeliveryLimits:
     """The delivery limits."""
     from wakeful.core.delivery.retries import DeliveryLimits
 
-    one = settings.delivery
-    return DeliveryLimits(one.retries_max, one.recovery_budget, one.age_max)
+    delivery = settings.delivery
+    return DeliveryLimits(delivery.retries_max, delivery.recovery_budget, delivery.age_max)
 
 
 def alerts_of(settings: Settings) -> AlertTerms:
     """The alert limits."""
     from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
 
-    one = settings.alerts
-    ping = None if one.ping is None else one.ping.reveal()
-    return AlertTerms(AlertRule(one.errors, one.within, one.channel), one.outage, ping, one.ping_every)
+    alerts = settings.alerts
+    ping = None if alerts.ping is None else alerts.ping.reveal()
+    return AlertTerms(AlertRule(alerts.errors, alerts.within, alerts.channel), alerts.outage, ping, alerts.ping_every)
 
 
 def conduct_of(settings: Settings) -> Changes:

@@ -58,8 +58,8 @@ class Reload:
             self._failed = tuple(await self._tell(old, holds))
             log.info("the settings in %s changed and are in effect: %s", new.file, _named(names))
         self._loaded, self._held_back = holds, held_back  # together: one request shows both
-        for one in held_back:
-            log.warning("%s", one)
+        for setting in held_back:
+            log.warning("%s", setting)
 
     async def _tell(self, old: Loaded, new: Loaded) -> list[str]:
         failed: list[str] = []

@@ -60,7 +60,9 @@ def access(loaded: Loaded, own_token: str) -> Access:
         first = NamedToken(OWN_TOKEN, own_token)
     else:
         first = NamedToken(SERVER_TOKEN, server.token.reveal())
-    further = [NamedToken(name, one.token.reveal(), one.role, one.agent) for name, one in settings.tokens.items()]
+    further = [
+        NamedToken(name, token.token.reveal(), token.role, token.agent) for name, token in settings.tokens.items()
+    ]
     return Access(
         server.host,
         server.auth,

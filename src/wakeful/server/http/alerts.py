@@ -28,7 +28,7 @@ def routes(app: Wakeful) -> APIRouter:
         is_open: Annotated[bool, Query(alias="open", description="only open incidents")] = False,
     ) -> Response:
         found = await app.alerts(limit=limit, is_open=is_open)
-        return JSONResponse({"alerts": [one.to_json() for one in found]})
+        return JSONResponse({"alerts": [alert.to_json() for alert in found]})
 
     @router.post(
         "/{id}/acknowledge",
@@ -39,6 +39,6 @@ def routes(app: Wakeful) -> APIRouter:
         """Closes the incident without a recovery message. If its subject fails again, that is a new incident."""
         await read_object(request, known=())
         await app.acknowledge_alert(id)
-        return JSONResponse({"alerts": [one.to_json() for one in await app.alerts(is_open=True)]})
+        return JSONResponse({"alerts": [alert.to_json() for alert in await app.alerts(is_open=True)]})
 
     return router

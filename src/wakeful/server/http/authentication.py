@@ -121,8 +121,8 @@ def client_of(scope: Scope, headers: Headers, access: Access) -> str:
     address = "" if client is None else str(client[0])
     if not access.trusts(address):
         return address
-    forwarded = [one.strip() for one in ",".join(headers.getlist("x-forwarded-for")).split(",") if one.strip()]
-    return next((one for one in reversed(forwarded) if not access.trusts(one)), address)[:64]
+    forwarded = [hop.strip() for hop in ",".join(headers.getlist("x-forwarded-for")).split(",") if hop.strip()]
+    return next((hop for hop in reversed(forwarded) if not access.trusts(hop)), address)[:64]
 
 
 def is_https(scope: Scope, headers: Headers, access: Access) -> bool:

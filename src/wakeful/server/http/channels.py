@@ -80,6 +80,6 @@ def routes(app: Wakeful) -> APIRouter:
 async def _channels(app: Wakeful) -> object:
     found = await app.delivering.channels()
     return {
-        "channels": [one.to_json() for one in found.channels],
+        "channels": [channel.to_json() for channel in found.channels],
         "last": None if found.last is None else found.last.to_json(),
     }

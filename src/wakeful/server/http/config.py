@@ -33,6 +33,8 @@ def _shown(standing: SettingsStatus) -> dict[str, Any]:
     return {
         **to_json(standing.loaded),
         "refused": [str(error) for error in refused],
-        "restart": [{"name": one.name, "now": one.now, "written": one.written} for one in standing.held_back],
+        "restart": [
+            {"name": setting.name, "now": setting.now, "written": setting.written} for setting in standing.held_back
+        ],
         "failed": list(standing.failed),
     }

@@ -31,7 +31,7 @@ def routes(app: Wakeful) -> APIRouter:
     ) -> Response:
         found = await app.delivering.page(status=status, before=run_cursor(cursor), limit=limit + 1)
         following = str(found[limit - 1].number) if len(found) > limit else None
-        return JSONResponse({"deliveries": [one.to_json() for one in found[:limit]], "next": following})
+        return JSONResponse({"deliveries": [delivery.to_json() for delivery in found[:limit]], "next": following})
 
     @router.post(
         "",

@@ -31,7 +31,7 @@ def routes(app: Wakeful) -> APIRouter:
     ) -> Response:
         found, count = await app.delivering.inbox(unread=unread, before=run_cursor(cursor), limit=limit + 1)
         following = found[limit - 1].id if len(found) > limit else None
-        return JSONResponse({"items": [one.to_json() for one in found[:limit]], "next": following, "unread": count})
+        return JSONResponse({"items": [item.to_json() for item in found[:limit]], "next": following, "unread": count})
 
     @router.post(
         "/{id}/read",

@@ -36,8 +36,8 @@ def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
             failing=health.failing,
             late=health.late,
             incidents_open=health.incidents,
-            deliveries_pending=sum(one.pending for one in channels),
-            deliveries_dead=sum(one.dead for one in channels),
+            deliveries_pending=sum(channel.pending for channel in channels),
+            deliveries_dead=sum(channel.dead for channel in channels),
         )
         return Response(render(gauges), media_type=CONTENT_TYPE)
 

@@ -106,7 +106,7 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         page, runs = await app.search(choice, recent=recent)
         shown = [view.to_json() for view in page.schedules]
         if recent:
-            shown = [{**one, "recent": [glance_json(run) for run in runs[one["slug"]]]} for one in shown]
+            shown = [{**view, "recent": [glance_json(run) for run in runs[view["slug"]]]} for view in shown]
         return JSONResponse({"schedules": shown, "next": page.next})
 
     @router.get(

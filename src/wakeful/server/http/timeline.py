@@ -53,7 +53,7 @@ def routes(app: Wakeful) -> APIRouter:
                 "until": format_instant(last),
                 "now": format_instant(now),
                 "rows": [row.to_json() for row in rows],
-                "others": [one.to_json() for one in others if (q or "").casefold() in one.slug.casefold()],
+                "others": [row.to_json() for row in others if (q or "").casefold() in row.slug.casefold()],
                 "next": following,
             }
         )

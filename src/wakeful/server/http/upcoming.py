@@ -35,7 +35,7 @@ def routes(app: Wakeful) -> APIRouter:
         ahead = await app.upcoming(last, limit=limit)
         return JSONResponse(
             {
-                "upcoming": [_fire(one) for one in ahead.instants],
+                "upcoming": [_fire(upcoming) for upcoming in ahead.instants],
                 "until": format_instant(max(ahead.until, 0)),
                 "isCut": ahead.is_cut,
             }
@@ -44,11 +44,11 @@ def routes(app: Wakeful) -> APIRouter:
     return router
 
 
-def _fire(one: Upcoming) -> dict[str, str | None]:
+def _fire(upcoming: Upcoming) -> dict[str, str | None]:
     return {
-        "slug": one.slug,
-        "kind": one.kind,
-        "handler": one.handler or None,
-        "plannedAt": format_instant(one.planned_at),
-        "dueAt": format_instant(one.due_at),
+        "slug": upcoming.slug,
+        "kind": upcoming.kind,
+        "handler": upcoming.handler or None,
+        "plannedAt": format_instant(upcoming.planned_at),
+        "dueAt": format_instant(upcoming.due_at),
     }

@@ -260,7 +260,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         """All of them or none: 404 if one is unknown, 409 if one is reserved or consumed."""
         data = await read_object(request, known=("ids", "consumer"))
         ids = data.get("ids")
-        if not isinstance(ids, list) or not ids or not all(isinstance(one, str) for one in ids):
+        if not isinstance(ids, list) or not ids or not all(isinstance(message_id, str) for message_id in ids):
             refuse("ids", 'is not a list of message ids; write for example ["17"]')
         if len(ids) > SKIP_MAX:
             refuse("ids", f"has {len(ids)} ids; skip at most {SKIP_MAX} at a time")
@@ -285,7 +285,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         data = await read_object(request, known=("id", "payload"))
         written = {
             "id": secrets.token_hex(8),
-            **{key: one for key, one in data.items() if key != "id" or one is not None},
+            **{key: value for key, value in data.items() if key != "id" or value is not None},
         }
         (put,) = await app.workflows.publish(known_name(name), [read_message(written, topic)])
         told = {"topic": put.topic, "id": put.message_id, "result": put.fate, "seq": put.seq}

@@ -39,7 +39,7 @@ class Taken(NamedTuple):
 
 def definition_of(value: Any, slug: str, before: Sequence[KnownText], which: Which, *, default_zone: str) -> Any:
     """The edited definition; raises `Invalid` if it is invalid or not allowed as a file."""
-    if isinstance(value, Mapping) and any(one.said.get("enabled") is value.get("enabled") for one in before):
+    if isinstance(value, Mapping) and any(text.said.get("enabled") is value.get("enabled") for text in before):
         # An unchanged `enabled` is our own text, not a request: correcting a prompt must not end a pause.
         value = {name: inner for name, inner in value.items() if name != "enabled"}
     definition = definition_from_json(value, default_zone=default_zone, slug=slug)
@@ -94,12 +94,12 @@ def _note(tx: Tx, slug: str, name: Literal["definition.json", "last-run.json"], 
 
 
 def _was_said(before: Sequence[KnownText], name: str, value: Any) -> bool:
-    return any(one.said.get(name) == value for one in before)
+    return any(text.said.get(name) == value for text in before)
 
 
 def _planned(before: Sequence[KnownText]) -> set[Instant]:
     """The next runs written so far: another notation of the same time is not a change."""
-    return {_instant(one.said["nextRun"]) for one in before if one.said.get("nextRun") is not None}
+    return {_instant(text.said["nextRun"]) for text in before if text.said.get("nextRun") is not None}
 
 
 def _instant(value: Any) -> Instant:

@@ -99,14 +99,14 @@ class Folder:
         """Replace files durably; returns None for each, or why not. Empty: it changed in the meantime."""
         told: list[str | None] = []
         with self._held() as root:
-            for slug, group in itertools.groupby(writings, key=lambda one: one.slug):
+            for slug, group in itertools.groupby(writings, key=lambda write: write.slug):
                 told += self._write_in(root, slug, list(group))
         return told
 
     def remove(self, removals: Sequence[Removal]) -> list[str | None]:
         """Remove files that are unchanged, with their error files."""
         with self._held() as root:
-            return [_told(lambda one=one: self._remove(root, one)) for one in removals]  # type: ignore[misc]
+            return [_told(lambda removal=removal: self._remove(root, removal)) for removal in removals]  # type: ignore[misc]
 
     def close(self) -> None:
         """Release the folder once calls in progress have ended."""
@@ -177,7 +177,7 @@ class Folder:
             with suppress(FileExistsError):
                 os.mkdir(slug, mode=0o700, dir_fd=root)  # if a power loss reverts it, it is written again
             with self._opened(root, slug) as fd:
-                told = [_told(lambda one=one: _replace(fd, one)) for one in group]  # type: ignore[misc]
+                told = [_told(lambda write=write: _replace(fd, write)) for write in group]  # type: ignore[misc]
                 # The new names must be durable before the old digests are dropped: otherwise a power loss could
                 # restore an old text, which would look like an edit.
                 os.fsync(fd)
@@ -185,9 +185,9 @@ class Folder:
         except OSError as error:
             return [_shown(error)] * len(group)
 
-    def _remove(self, root: int, one: Removal) -> str | None:
-        with suppress(FileNotFoundError), self._opened(root, one.slug) as fd:
-            for name, digest in one.expected.items():
+    def _remove(self, root: int, removal: Removal) -> str | None:
+        with suppress(FileNotFoundError), self._opened(root, removal.slug) as fd:
+            for name, digest in removal.expected.items():
                 if _read(fd, name, (), is_json=False).digest == digest:
                     os.unlink(name, dir_fd=fd)
                     for beside in (error_name(name), _passing(name)):
@@ -195,7 +195,7 @@ class Folder:
                             os.unlink(beside, dir_fd=fd)
             os.fsync(fd)
             with suppress(OSError):  # it contains other files
-                os.rmdir(one.slug, dir_fd=root)
+                os.rmdir(removal.slug, dir_fd=root)
         return None
 
 
@@ -206,19 +206,19 @@ def _passing(name: str) -> str:
     return f".{name}.new"
 
 
-def _replace(fd: int, one: FileWrite) -> str | None:
-    passing = _passing(one.name)
+def _replace(fd: int, write: FileWrite) -> str | None:
+    passing = _passing(write.name)
     with suppress(FileNotFoundError):
         os.unlink(passing, dir_fd=fd)  # left behind by a killed process
-    if one.content is None:
+    if write.content is None:
         with suppress(FileNotFoundError):
-            os.unlink(one.name, dir_fd=fd)
+            os.unlink(write.name, dir_fd=fd)
         return None
     try:
-        _write_whole(fd, passing, one.content)
-        if one.is_guarded and _read(fd, one.name, (), is_json=False).digest != one.expected:
+        _write_whole(fd, passing, write.content)
+        if write.is_guarded and _read(fd, write.name, (), is_json=False).digest != write.expected:
             return ""
-        os.rename(passing, one.name, src_dir_fd=fd, dst_dir_fd=fd)
+        os.rename(passing, write.name, src_dir_fd=fd, dst_dir_fd=fd)
     finally:
         with suppress(OSError):
             os.unlink(passing, dir_fd=fd)

@@ -59,7 +59,7 @@ def remember(tx: Tx, changes: Mapping[str, Known]) -> None:
             bucket.pop(slug, None)
             kept = {file: written for file, written in changes[slug].items() if written}
             if kept:
-                bucket[slug] = {file: [[one.digest, dict(one.said)] for one in kept[file]] for file in sorted(kept)}
+                bucket[slug] = {file: [[text.digest, dict(text.said)] for text in kept[file]] for file in sorted(kept)}
         tx.meta.set(name, json.dumps(bucket, ensure_ascii=False, separators=(",", ":")))
 
 

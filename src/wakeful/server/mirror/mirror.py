@@ -99,7 +99,7 @@ class Mirror:
     def problems(self) -> list[Report]:
         """The current problems: refused edits, and files that cannot be written."""
         refused = self._syncing.refusals.items()
-        found = [Report("refused", one.message, slug, name or None) for (slug, name), one in sorted(refused)]
+        found = [Report("refused", refusal.message, slug, name or None) for (slug, name), refusal in sorted(refused)]
         troubles = (self._trouble, self._syncing.trouble)
         return [Report("trouble", trouble) for trouble in troubles if trouble is not None] + found
 

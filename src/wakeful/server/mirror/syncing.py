@@ -253,15 +253,15 @@ class MirrorSync:
                 continue
             for name, text in kept.texts.items():
                 self._plan(slug, name, text, look, kept, writings, states)
-        await self._remember({slug: states[slug] for slug in {one.slug for one in writings}})
+        await self._remember({slug: states[slug] for slug in {write.slug for write in writings}})
         told = await self._disk(lambda: self._folder.write([*writings, *notes])) if writings or notes else []
-        for one, problem in zip(writings, told, strict=False):
+        for write, problem in zip(writings, told, strict=False):
             if problem is None:
-                states[one.slug][one.name] = states[one.slug][one.name][-1:]
+                states[write.slug][write.name] = states[write.slug][write.name][-1:]
             elif not problem:
-                self.later[one.slug] = self._parts.clock.read().monotonic + SOON
+                self.later[write.slug] = self._parts.clock.read().monotonic + SOON
         told += await self._disk(lambda: self._folder.remove(removals)) if removals else []
-        await self._remember(states | {one.slug: {} for one in removals})
+        await self._remember(states | {removal.slug: {} for removal in removals})
         self._note_trouble([*writings, *notes, *removals], told)
 
     def _plan(
@@ -280,7 +280,7 @@ class MirrorSync:
         digest, known = looked.files[name].digest, stored.known.get(name, ())
         if digest != text.written.digest:
             writings.append(FileWrite(slug, name, text.content, digest))
-            state = (*(one for one in known if one.digest == digest), text.written)
+            state = (*(earlier for earlier in known if earlier.digest == digest), text.written)
         elif known != (text.written,):
             state = (text.written,)
         else:
@@ -304,12 +304,12 @@ class MirrorSync:
 
     def _note_trouble(self, done: Sequence[FileWrite | Removal], told: Sequence[str | None]) -> None:
         """Report a full disk once, not once for each of a thousand files; likewise its end."""
-        failed = [(one, problem) for one, problem in zip(done, told, strict=True) if problem]
+        failed = [(write, problem) for write, problem in zip(done, told, strict=True) if problem]
         if failed:
-            one, problem = failed[0]
+            write, problem = failed[0]
             if problem != self.trouble:
-                name = one.name if isinstance(one, FileWrite) else DEFINITION
-                self._tell(Report("trouble", f"cannot be written, will be retried: {problem}", one.slug, name))
+                name = write.name if isinstance(write, FileWrite) else DEFINITION
+                self._tell(Report("trouble", f"cannot be written, will be retried: {problem}", write.slug, name))
             self.trouble = problem
         elif done and self.trouble is not None:
             self.trouble = None
@@ -322,7 +322,7 @@ class MirrorSync:
 
 def _digests(stored: Stored) -> dict[str, set[str]]:
     """By file name, the digests of an unedited file."""
-    digests = {name: {one.digest for one in stored.known.get(name, ())} for name in FILES}
+    digests = {name: {earlier.digest for earlier in stored.known.get(name, ())} for name in FILES}
     for name, text in (stored.texts or {}).items():
         digests[name].add(text.written.digest)
     return digests

@@ -33,18 +33,20 @@ def fetch(request: dict[str, Any], _home: Path) -> dict[str, Any]:
 
 def take(request: dict[str, Any], most: int) -> dict[str, Any]:
     """Reserve the oldest pending ones."""
-    taken = [(topic, one) for topic, waiting in request["messages"].items() for one in waiting][:most]
+    taken = [(topic, letter) for topic, waiting in request["messages"].items() for letter in waiting][:most]
     topics = dict.fromkeys(topic for topic, _ in taken)
     return {
-        "reservations": [{"topic": topic, "ids": [one["id"] for of, one in taken if of == topic]} for topic in topics],
-        "data": [{"id": one["id"], "subject": one["payload"]["subject"]} for _, one in taken],
+        "reservations": [
+            {"topic": topic, "ids": [letter["id"] for of, letter in taken if of == topic]} for topic in topics
+        ],
+        "data": [{"id": letter["id"], "subject": letter["payload"]["subject"]} for _, letter in taken],
     }
 
 
 def pass_on(request: dict[str, Any], _home: Path) -> dict[str, Any]:
     """Publish every urgent letter again, for the consumer that answers it."""
-    urgent = [one for one in request["prepared"]["data"] or [] if one["subject"] in URGENT]
-    return {"messages": [{"topic": "urgent", "id": one["id"], "payload": one} for one in urgent]}
+    urgent = [letter for letter in request["prepared"]["data"] or [] if letter["subject"] in URGENT]
+    return {"messages": [{"topic": "urgent", "id": letter["id"], "payload": letter} for letter in urgent]}
 
 
 def write(request: dict[str, Any], home: Path) -> dict[str, Any]:
