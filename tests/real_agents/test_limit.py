@@ -12,7 +12,7 @@ from real_agents.house import House, installed, serving, until
 
 pytestmark = [pytest.mark.agents, pytest.mark.timeout(1800)]
 AHEAD = 90
-AHEAD_OF = {"aider": 300}  # it retries for a minute or two before it reports anything
+AHEAD_OF = {"aider": 300, "qwen": 300}  # these retry for a minute or two before they report anything
 # Those that report a reset. The others wait for one so near by themselves: see test_programs.
 REPORTING = ("claude", "codex", "gemini", "qwen", "aider")
 

@@ -102,7 +102,7 @@ REPORTS_REFUSALS = {"claude": "Bash", "copilot": "bash"}
 
 def test_a_tool_that_was_refused_is_reported_with_the_run(house: House) -> None:
     if house.program not in REPORTS_REFUSALS:
-        pytest.skip("it does not say reliably which tools it refused")
+        pytest.skip(f"{house.program} has no reliable report of refused tools")
     house.server.manner = "tool"
     run = house.run("careful", "Make a file.")
     assert (run["outcome"], run["reply"].strip()) == ("succeeded", REPLY)
@@ -112,13 +112,16 @@ def test_a_tool_that_was_refused_is_reported_with_the_run(house: House) -> None:
     assert not list(house.project.glob("made-by-the-agent.txt"))
 
 
-# Claude and Codex report limits of a subscription only: see test_limit.
-REPORTS_LIMITS = ("gemini", "qwen", "copilot", "aider")
+REPORTS_NO_LIMIT = {
+    "claude": "claude reports limits of a subscription only: see test_limit",
+    "codex": "codex reports limits of a subscription only: see test_limit",
+    "opencode": "opencode reports no limit: it waits for the reset by itself",
+}
 
 
 def test_a_limit_is_a_wait_until_its_reset(house: House, record_property: Callable[[str, object], None]) -> None:
-    if house.program not in REPORTS_LIMITS:
-        pytest.skip("it reports no limit of an endpoint with a key, or waits by itself")
+    if house.program in REPORTS_NO_LIMIT:
+        pytest.skip(REPORTS_NO_LIMIT[house.program])
     house.server.manner = "limit"
     house.server.reset_at = reset = int(time.time()) + 3600
     added = house.wakeful("add", "limited", "--in", "1s", "--prompt", "What is new today?", "--timeout", "9m")
@@ -135,7 +138,7 @@ def test_a_limit_is_a_wait_until_its_reset(house: House, record_property: Callab
 
 def test_a_program_that_waits_for_a_reset_by_itself_is_waited_for(house: House) -> None:
     if house.program != "opencode":
-        pytest.skip("it reports limits, or retries for a while")
+        pytest.skip(f"{house.program} does not wait for a reset by itself")
     house.server.manner = "limit"
     house.server.reset_at = int(time.time()) + 90
     run = house.run("patient", "What is new today?")
@@ -152,7 +155,7 @@ def test_a_slow_model_is_waited_for(house: House) -> None:
 def test_a_lost_session_is_begun_again(house: House) -> None:
     house.server.manner = "well"
     if not PROGRAMS[house.program].resume:
-        pytest.skip("it has no sessions of its own to lose")
+        pytest.skip(f"{house.program} has no sessions of its own to lose")
     first = house.run("forgetful", "Remember the word tangerine.")
     assert first["outcome"] == "succeeded", first["error"]
     _forget_sessions(house)

@@ -3,6 +3,9 @@
 PostgreSQL changes its schema inside transactions, so unlike SQLite no copy is made first: a step that fails changes
 nothing. An advisory lock lets one process migrate while the others wait. The number of the last step is a row of
 `schema_version`. A release runs on its own schema and on the next one, so that nodes can be upgraded one by one.
+
+Nodes of the earlier release may be at work meanwhile. Steps change many tables in an order of their own, so they would
+end in a deadlock with such a node: all tables are locked first, and given back if one cannot be had soon.
 """
 
 from importlib import resources
@@ -21,6 +24,25 @@ VERSION = "SELECT coalesce(max(number), 0) FROM {schema}.schema_version"
 
 # Record a step.
 SET_VERSION = "INSERT INTO schema_version (number) VALUES ($1)"
+
+# The tables there are.
+TABLES = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables WHERE schemaname = $1"
+
+# How long to wait for each table: less than the second after which the server looks for deadlocks.
+LOCK_SOON = "SET LOCAL lock_timeout = '300ms'"
+
+# A pause between two tries.
+PAUSE = "SELECT pg_sleep(0.2)"
+TRIES_MAX: Final = 300
+
+# The nodes that are at work on a store with workflows: on schema 11, 0.1 cannot read their messages.
+WORKFLOWS_OF_OTHERS = """
+SELECT coalesce(string_agg(DISTINCT name, ', '), '') FROM nodes
+WHERE voided_at IS NULL AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+  AND EXISTS (SELECT 1 FROM workflows)
+"""
+_OF_0_1: Final = 10
+"""The schema of 0.1; the next step gives a message a row for each of its consumers."""
 
 # The encoding of the database.
 ENCODING = "SHOW server_encoding"
@@ -76,7 +98,18 @@ def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) ->
 
 def _take(connection: Connection[Any], schema: str, steps: list[Migration]) -> None:
     """Apply what is missing once it is our turn."""
-    while not _is_taken(connection, schema, steps):
+    tries = 0
+    while True:
+        try:
+            if _is_taken(connection, schema, steps):
+                return
+        except (errors.LockNotAvailable, errors.DeadlockDetected) as error:
+            tries += 1
+            if tries == TRIES_MAX:
+                message = f"schema {schema} cannot be changed while its tables are in use; stop the nodes that use it"
+                raise DatabaseRefused(message) from error
+            _one(connection, PAUSE)
+            continue
         # Another process migrates. A transaction that waited still treats tables as missing that did not exist when it
         # started, so we wait in a separate transaction. Session locks would work too, but not behind a pooler.
         with connection.transaction():
@@ -94,11 +127,26 @@ def _is_taken(connection: Connection[Any], schema: str, steps: list[Migration]) 
         if version == 0:
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}".encode(), prepare=False)
             connection.execute(b"CREATE TABLE IF NOT EXISTS schema_version (number bigint PRIMARY KEY)", prepare=False)
+        else:
+            _make_way(connection, schema, version)
         for step in steps:
             if step.number > version:
                 connection.execute(step.sql.encode(), prepare=False)
                 connection.execute(SET_VERSION, [str(step.number)], prepare=False)
     return True
+
+
+def _make_way(connection: Connection[Any], schema: str, version: int) -> None:
+    """Lock every table; refuse if nodes are at work that could not go on afterwards."""
+    connection.execute(LOCK_SOON.encode(), prepare=False)
+    tables = _one(connection, TABLES, [schema])
+    connection.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE".encode(), prepare=False)
+    others = _one(connection, WORKFLOWS_OF_OTHERS) if version == _OF_0_1 else ""
+    if others:
+        raise DatabaseRefused(
+            f"nodes of an earlier release are running on it ({others}) and it has workflows, which they cannot read "
+            "after the upgrade; stop them first (one that crashed counts until its lease has ended)"
+        )
 
 
 def _one(connection: Connection[Any], query: str, params: list[str] | None = None) -> Any:
