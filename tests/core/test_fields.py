@@ -36,11 +36,7 @@ def test_a_left_out_field_and_null_are_the_same() -> None:
     fields = Fields({"a": None})
     assert [fields.text(name, "usual") for name in ("a", "b")] == ["usual", "usual"]
     assert (fields.flag("a", True), fields.integer("a", 3, least=1), fields.duration("a", 5)) == (True, 3, 5)
-    assert (fields.text_or_none("a"), fields.name_or_none("a"), fields.choice("a", "x", ("x", "y"))) == (
-        None,
-        None,
-        "x",
-    )
+    assert (fields.text_or_none("a"), fields.choice("a", "x", ("x", "y"))) == (None, "x")
     assert not fields.has("a") and fields.errors == []
 
 
@@ -61,7 +57,6 @@ def test_a_left_out_field_and_null_are_the_same() -> None:
         (lambda f: f.filled("a", "write it"), "  ", "is empty; write it"),
         (lambda f: f.filled("a", "write it"), None, "is missing; write it"),
         (lambda f: f.filled("a", "write it"), 5, "5 is not a string; put it in quotes"),
-        (lambda f: f.name_or_none("a"), "", "is empty; write a name, or leave it out"),
         (lambda f: f.duration("a", None), 90, "90 is not a duration; write it in quotes, like 90s, 30m, 2h or 1d"),
         (lambda f: f.duration("a", None), "soon", "'soon' is not a duration; write it like 90s, 30m, 2h, 1d or 1h30m"),
         (lambda f: f.duration("a", None), "", "'' is not a duration; write it like 90s, 30m, 2h, 1d or 1h30m"),

@@ -57,7 +57,7 @@ def test_what_has_no_phrase_is_quoted(expression: str) -> None:
 @pytest.mark.parametrize(
     ("timing", "words"),
     [
-        (Every(2 * HOUR, NOW), "every 2 hours, aligned to  2026-01-30T09:00:00.000Z"),
+        (Every(2 * HOUR, NOW), "every 2 hours, aligned to 2026-01-30T09:00:00.000Z"),
         (Every(HOUR), "every hour"),
         (Every(90_000), "every 90 seconds"),
         (Every(1500), "every 1s500ms"),

@@ -416,7 +416,7 @@ async def test_not_an_instant_of_this_schedule(world: World) -> None:
     await app.add("tick", every("1h"))
     await world.until("01-01 02:30:00")
     assert await told(app, "tick", "01-01 01:17:00") == (
-        "tick had no planned time at 2026-01-01 01:17 (UTC), because it runs every hour, aligned to  "
+        "tick had no planned time at 2026-01-01 01:17 (UTC), because it runs every hour, aligned to "
         "2026-01-01T00:00:00.000Z; the previous one, 01:00, succeeded; the next was 02:00, which succeeded."
     )
     assert (await told(app, "tick", "01-01 05:17:00")).endswith("the previous one is 05:00; the next is 06:00.")

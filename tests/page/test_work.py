@@ -186,7 +186,7 @@ def test_a_schedule_shows_what_it_does_and_when_on_the_readers_clock(browser: Br
         one.go("schedules/telling")
         main = one.page.locator("#main")
         expect(main).to_contain_text("echo what it does")
-        expect(main.locator(".head")).to_contain_text("every 2 hours, aligned to  Fri")
+        expect(main.locator(".head")).to_contain_text("every 2 hours, aligned to Fri")
         expect(main.locator(".head")).not_to_contain_text("2026-01-30T09:00:00")
 
 

@@ -15,25 +15,23 @@ from wakeful.cli.timing_options import flag
 
 ACTIONS: Final = ("prompt", "command", "url", "call", "event")
 WORDS: Final = "--prompt, --command, --url, --call and --event"
+# The field of the definition behind each option.
+_FIELDS: Final[Mapping[str, str]] = {
+    "prompt": "prompt",
+    "agent": "agent",
+    "command": "command.argv",
+    "url": "http.url",
+    "method": "http.method",
+    "body": "http.body",
+    "call": "call.target",
+    "event": "event.text",
+}
+_OBJECT_OF: Final = {name: _FIELDS[name].partition(".")[0] for name in ACTIONS}
 FIELDS: Final[Mapping[str, str]] = {
-    "prompt": "--prompt",
-    "agent": "--agent",
-    "command": "--command",
-    "command.argv": "--command",
-    "http": "--url",
-    "http.url": "--url",
-    "http.method": "--method",
-    "http.body": "--body",
-    "call": "--call",
-    "call.target": "--call",
-    "event": "--event",
-    "event.text": "--event",
+    **{field: flag(name) for name, field in _FIELDS.items()},
+    **{field: flag(name) for name, field in _OBJECT_OF.items()},
 }
-# The definition field that each option sets; an edit that changes the kind removes the others.
-_FIELD_OF: Final[Mapping[str, str]] = {"prompt": "prompt", "command": "command", "url": "http"} | {
-    "call": "call",
-    "event": "event",
-}
+"""The option of each field, so that errors can name it."""
 _COMPANIONS: Final[Mapping[str, str]] = {"agent": "prompt", "ephemeral": "prompt", "method": "url", "body": "url"}
 _OPTIONS: Final = (
     click.option("--prompt", metavar="TEXT", help="Send this prompt to an agent."),
@@ -72,13 +70,14 @@ def action_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[
     ]
     fields: dict[str, Any] = {}
     if is_edit and chosen:
-        fields = dict.fromkeys(field for name, field in _FIELD_OF.items() if name != chosen[0])
+        # An edit that changes the kind removes the others.
+        fields = dict.fromkeys(field for name, field in _OBJECT_OF.items() if name != chosen[0])
         if chosen[0] != "prompt":
             fields |= {"agent": None, "sessionConfig": None}
     for name in (*ACTIONS, *_COMPANIONS):
         if given[name] is not None:
             try:
-                _merge(fields, _WRITERS[name](given[name]))
+                _merge(fields, _written(name, given[name]))
             except Misused as misused:
                 faults += misused.faults
     return fields, faults
@@ -90,7 +89,7 @@ def _merge(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
         fields[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
 
 
-def _argv(text: str) -> dict[str, Any]:
+def _argv(text: str) -> list[str]:
     try:
         argv = shlex.split(text)
     except ValueError as error:
@@ -103,25 +102,20 @@ def _argv(text: str) -> dict[str, Any]:
     if syntax is not None:
         words = f"has {syntax} outside quotes, and no shell runs the command; quote it, or run all of it in a shell"
         raise Misused("--command", [("--command", f"{words}:\n  {shell_form(text)}")])
-    return {"command": {"argv": argv}}
+    return argv
 
 
-def _body(text: str) -> dict[str, Any]:
+def _body(text: str) -> Any:
     try:
-        return {"http": {"body": json.loads(text)}}
+        return json.loads(text)
     except ValueError as error:
         cure = """write for example '{"a": 1}', or a string as '"hello"'"""
         raise Misused("--body", [("--body", f"is not JSON ({error}); {cure}")]) from error
 
 
-_WRITERS: Final[Mapping[str, Callable[[Any], dict[str, Any]]]] = {
-    "prompt": lambda text: {"prompt": text},
-    "agent": lambda name: {"agent": name},
-    "ephemeral": lambda _: {"sessionConfig": {"persistSession": False}},
-    "command": _argv,
-    "url": lambda url: {"http": {"url": url}},
-    "method": lambda method: {"http": {"method": method}},
-    "body": _body,
-    "call": lambda target: {"call": {"target": target}},
-    "event": lambda text: {"event": {"text": text}},
-}
+def _written(name: str, value: Any) -> dict[str, Any]:
+    if name == "ephemeral":
+        return {"sessionConfig": {"persistSession": False}}
+    field, _, inner = _FIELDS[name].partition(".")
+    given = {"command": _argv, "body": _body}.get(name, str)(value)
+    return {field: {inner: given}} if inner else {field: given}

@@ -11,16 +11,16 @@ from wakeful.cli.errors import Fault, Misused
 
 TIMINGS: Final = ("cron", "every", "at", "in", "times", "after_reset", "manual")
 WORDS: Final = "--cron, --every, --at, --in, --times, --after-reset and --manual"
-# The option behind each field of the schedule, so that errors can name the option.
-FIELDS: Final[Mapping[str, str]] = {
-    "schedule.expression": "--cron",
-    "schedule.every": "--every",
-    "schedule.anchor": "--anchor",
-    "schedule.at": "--at",
-    "schedule.times": "--times",
-    "schedule.timezone": "--tz",
-    "schedule.slot": "--after-reset",
-    "schedule.offsetMinutes": "--offset",
+# The field of the schedule behind each option.
+_FIELDS: Final[Mapping[str, str]] = {
+    "cron": "expression",
+    "every": "every",
+    "anchor": "anchor",
+    "at": "at",
+    "times": "times",
+    "tz": "timezone",
+    "after_reset": "slot",
+    "offset": "offsetMinutes",
 }
 _COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "tz": ("cron", "times", "at", "every"),
@@ -58,10 +58,10 @@ def schedule_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dic
         words = " and ".join(map(flag, chosen))
         return None, [(flag(chosen[-1]), f"{words} cannot be combined; give exactly one of {WORDS}")]
     faults = _lonely(given, chosen, is_edit)
-    if not chosen:
-        return (_companions_alone(given, faults) if is_edit else None), faults
+    if not chosen and not is_edit:
+        return None, faults
     try:
-        return _WRITERS[chosen[0]](given[chosen[0]], given), faults
+        return (_schedule(chosen[0], given) if chosen else _companions(given, None) or None), faults
     except Misused as misused:
         return None, [*faults, *misused.faults]
 
@@ -69,6 +69,10 @@ def schedule_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dic
 def flag(name: str) -> str:
     """The option as it is typed."""
     return f"--{name.replace('_', '-')}"
+
+
+FIELDS: Final[Mapping[str, str]] = {f"schedule.{field}": flag(name) for name, field in _FIELDS.items()}
+"""The option of each field, so that errors can name it."""
 
 
 def _lonely(given: Mapping[str, Any], chosen: list[str], is_edit: bool) -> list[Fault]:
@@ -80,34 +84,35 @@ def _lonely(given: Mapping[str, Any], chosen: list[str], is_edit: bool) -> list[
     ]
 
 
-def _companions_alone(given: Mapping[str, Any], faults: list[Fault]) -> dict[str, Any] | None:
-    changed: dict[str, Any] = {}
-    if given["tz"] is not None:
-        changed["timezone"] = given["tz"]
-    if given["anchor"] is not None:
-        changed["anchor"] = given["anchor"]
-    if given["offset"] is not None:
-        try:
-            changed["offsetMinutes"] = _minutes(given["offset"])
-        except Misused as misused:
-            faults += misused.faults
-    return changed or None
+def _companions(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
+    """The fields of the options that go with the chosen one."""
+    return {
+        _FIELDS[name]: _minutes(given[name]) if name == "offset" else given[name]
+        for name, owners in _COMPANIONS.items()
+        if given[name] is not None and (chosen is None or chosen in owners)
+    }
 
 
-def _cron(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "cron", "expression": value, **_zone(given)}
-
-
-def _every(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    anchored = {} if given["anchor"] is None else {"anchor": given["anchor"]}
-    return {"type": "every", "every": value, **anchored, **_zone(given)}
+def _schedule(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    value = given[name]
+    match name:
+        case "at":
+            return _at(value, given)
+        case "in":
+            return _in(value)
+        case "manual":
+            return {"type": "manual"}
+        case "times":
+            value = [part.strip() for part in value.split(",") if part.strip()]
+    kind = "afterReset" if name == "after_reset" else name
+    return {"type": kind, _FIELDS[name]: value, **_companions(given, name)}
 
 
 def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
     from wakeful.cli import time_options as moments
 
     if value.strip().startswith("+"):
-        return _in(value.strip()[1:], given)
+        return _in(value.strip()[1:])
     wall = moments.upcoming_wall_in(value, given["tz"], "--at")
     if wall is not None:
         return {"type": "once", "at": wall.text, "timezone": wall.zone}
@@ -116,7 +121,7 @@ def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
             moments.instant(value, "--at")
         except Misused as misused:
             raise Misused(str(misused), [(name, _with_words(words)) for name, words in misused.faults]) from misused
-    return {"type": "once", "at": value, **_zone(given)}
+    return {"type": "once", "at": value, **_companions(given, "at")}
 
 
 def _with_words(words: str) -> str:
@@ -127,24 +132,11 @@ def _with_words(words: str) -> str:
     return f"{words}, or 'tomorrow 9:00'" if "is not a date and time" in words else words
 
 
-def _in(value: str, _given: Mapping[str, Any]) -> dict[str, Any]:
+def _in(value: str) -> dict[str, Any]:
     from wakeful.cli import time_options as moments
 
     moments.duration(value, "--in")  # a time is refused here: that is for --at
     return {"type": "once", "at": moments.ahead(value, "--in")}
-
-
-def _times(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "times", "times": [part.strip() for part in value.split(",") if part.strip()], **_zone(given)}
-
-
-def _after_reset(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    offset = {} if given["offset"] is None else {"offsetMinutes": _minutes(given["offset"])}
-    return {"type": "afterReset", "slot": value, **offset}
-
-
-def _manual(_value: bool, _given: Mapping[str, Any]) -> dict[str, Any]:
-    return {"type": "manual"}
 
 
 def _minutes(text: str) -> int | float:
@@ -152,18 +144,3 @@ def _minutes(text: str) -> int | float:
 
     length = duration(text, "--offset")
     return length / 60_000 if length % 60_000 else length // 60_000
-
-
-def _zone(given: Mapping[str, Any]) -> dict[str, str]:
-    return {} if given["tz"] is None else {"timezone": given["tz"]}
-
-
-_WRITERS: Final[Mapping[str, Callable[[Any, Mapping[str, Any]], dict[str, Any]]]] = {
-    "cron": _cron,
-    "every": _every,
-    "at": _at,
-    "in": _in,
-    "times": _times,
-    "after_reset": _after_reset,
-    "manual": _manual,
-}

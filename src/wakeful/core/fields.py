@@ -148,10 +148,6 @@ class Fields:
             self.fail(name, f"is empty; {cure}" if self.has(name) else f"is missing; {cure}")
         return text
 
-    def name_or_none(self, name: str) -> str | None:
-        """A name that may be left out, but must not be empty."""
-        return self.filled(name, "write a name, or leave it out") if self.has(name) else None
-
     def flag(self, name: str, default: bool) -> bool:
         return self.take(name, bool, default, "true or false")
 

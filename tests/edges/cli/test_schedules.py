@@ -34,7 +34,7 @@ def test_add_shows_the_next_five_times(cli: Cli) -> None:
 def test_moments_in_the_words_are_on_the_users_clock_too(cli: Cli) -> None:
     """The grid of an interval, and the time of what happens once."""
     said = cli.ask("add", "gridded", "--every", "90m", "--anchor", "2026-01-01T00:00:00Z", "--command", "true")
-    assert said.out.startswith("gridded added: every 90 minutes, aligned to  Thu 2026-01-01 01:00 CET\n")
+    assert said.out.startswith("gridded added: every 90 minutes, aligned to Thu 2026-01-01 01:00 CET\n")
     assert "aligned to Thu 2026-01-01 01:00 CET" in cli.ask("show", "gridded").out
     said = cli.ask("add", "single", "--at", "2099-06-01T09:00:30Z", "--command", "true")
     assert said.out.startswith("single added: once, at Mon 2099-06-01 11:00:30 CEST\n")

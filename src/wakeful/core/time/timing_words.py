@@ -42,7 +42,7 @@ def describe(timing: Timing) -> str:
         case Once(at, timezone):
             return f"once, at {_moment(resolved(at), timezone)}"
         case Every(every, anchor, timezone):
-            grid = "" if anchor is None else f", aligned to  {_moment(anchor, timezone)}"
+            grid = "" if anchor is None else f", aligned to {_moment(anchor, timezone)}"
             return f"every {_length(every)}{grid}"
         case Cron(expression, timezone):
             return f"{_cron(expression)}{_in_zone(timezone)}"

@@ -32,7 +32,7 @@ export function scheduleRow(one, actions) {
       h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)),
       quoted(actionWords(one), { class: "does cut" }),
     ),
-    quoted(one.description?.replace(/, aligned to  .*/, "") ?? "invalid definition", {
+    quoted(one.description?.replace(/, aligned to .*/, "") ?? "invalid definition", {
       class: "say",
       title: localised(one.description ?? ""),
     }),
