@@ -98,7 +98,8 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
 def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
     """Runs that were waiting in the ledger."""
     sorted_runs = _sort(tx, hooks, runs, node_id, now)
-    rows = [c.run for c in sorted_runs.claims] + [run for run, _ in sorted_runs.waiting]
+    known = set(map(id, runs))
+    rows = [c.run for c in sorted_runs.claims] + [run for run, _ in sorted_runs.waiting if id(run) not in known]
     tx.runs.save_many(sorted(rows))
     if sorted_runs.claims:
         tx.alarms.remove_many(ALARM_RUN, sorted(c.run.run_id for c in sorted_runs.claims))
@@ -183,7 +184,7 @@ def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], sorted_runs: _S
         if run.lane is None or run.run_id in taken or hooks.is_lifted(run.lane):
             free.append(run)
         else:
-            moved = run._replace(reason="lane")
+            moved = run if run.reason == "lane" else run._replace(reason="lane")
             sorted_runs.waiting.append((moved, _alarm(moved, run.next_attempt_at, parked=1)))
     return free
 

@@ -20,6 +20,7 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.settling import OfKind, conclude_all, lock_all
 from wakeful.ports.action import NeverReceived, Process, StillWorking, Told
+from wakeful.ports.changes import RunsLost
 from wakeful.ports.handlers import AlarmHandler, EngineHooks
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
@@ -121,6 +122,7 @@ def _settle_lost(
         for row in (rows[run.run_id] for run in lost)
         if row.owner is not None and not (row.stuck and row.run_id in remaining)
     ]
+    tx.changes.append(RunsLost([row.run_id for row, _ in pairs if row.outcome == "running"]))
     kinds = [
         OfKind(hooks.keepers[kind], kept, [pair for pair in pairs if pair[0].kind == kind])
         for kind, kept in locked.items()

@@ -2,23 +2,21 @@
 
 Theory of operation
 -------------------
-`EventingStore` wraps the real store. It gives each operation a transaction that notes which rows were written and which
-were read under lock before (`noting`). After the commit the notes are compared (`comparing.facts_of`), and the changes
-are passed to the sink.
+`EventingStore` wraps the real store. The write methods of a transaction record what they change (`ports.changes`).
+After the commit these records become facts (`facts.facts_of`), which are passed to the sink.
 
-Because the facts come from the rows themselves, no code can write to the ledger and forget to report it. An operation
-that the store retries starts with empty notes; one that is rolled back is never reported. Without listeners nothing is
-compared.
+Because the records are made where the rows are written, no code can write to the ledger and forget to report it. An
+operation that the store retries starts without records; one that is rolled back is never reported.
 """
 
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from wakeful.observe.comparing import facts_of
+from wakeful.observe.facts import facts_of
 from wakeful.observe.fan_out import FanOut
-from wakeful.observe.noting import NotedTx, Notes
+from wakeful.ports.changes import Change
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import CommitTimed, Fact, Sink
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -72,28 +70,27 @@ class EventingStore:
         self._stopwatch = stopwatch  # for measuring only
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
-        notes = Notes()
-
-        def noted(tx: Tx) -> T:
-            notes.clear()
-            return operation(cast(Tx, NotedTx(tx, notes)))
+        def recorded(tx: Tx) -> tuple[T, list[Change]]:
+            tx.changes.clear()
+            answer = operation(tx)
+            return answer, tx.changes.copy()
 
         began = self._stopwatch()
         try:
-            answer = await self._store.write(noted)
+            answer, changes = await self._store.write(recorded)
         except StoreUnavailable:
             self._sink.tell([CommitTimed(self._clock.read().now, self._stopwatch() - began, False)])
             raise
         if not isinstance(self._sink, Guarded) or self._sink.is_heard:
-            self._tell(notes, self._stopwatch() - began)
-        if isinstance(self._sink, Guarded) and notes.is_any:
+            self._tell(changes, self._stopwatch() - began)
+        if isinstance(self._sink, Guarded) and changes:
             self._sink.notify(True)
         return answer
 
-    def _tell(self, notes: Notes, seconds: float) -> None:
+    def _tell(self, changes: Sequence[Change], seconds: float) -> None:
         at = self._clock.read().now
         try:
-            facts = facts_of(notes, at)
+            facts = facts_of(changes, at)
         except Exception:  # it is committed: a failing sink must not make it look otherwise (L7)
             log.exception("the changes of a commit could not be published")
             facts = []

@@ -95,8 +95,13 @@ class Runs(Protocol):
         """Read these runs and lock them. A read transaction only reads."""
         ...
 
-    def save_many(self, rows: Sequence[Run]) -> None:
-        """Write whole rows. The caller holds their locks."""
+    def save_many(self, rows: Sequence[Run], *, grown: Sequence[int] | None = None) -> None:
+        """Write whole rows whose state changed. The caller holds their locks. For gaps that were extended or shortened,
+        `grown` is how many instants each covers more than before."""
+        ...
+
+    def annotate_many(self, rows: Sequence[Run]) -> None:
+        """Write whole rows whose state is the same, such as with a copy of a definition: no listener hears of it."""
         ...
 
     def close_many(self, rows: Sequence[Run]) -> None:

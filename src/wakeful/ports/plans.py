@@ -119,16 +119,18 @@ class Cadences(Protocol):
         """Cadences whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
-    def save_many(self, rows: Sequence[Cadence]) -> None:
-        """Write whole rows. The caller holds their locks."""
+    def save_many(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
+        """Write whole rows. The caller holds their locks. `turned` are those that were halted or resumed, or whose
+        pause ends at another time (`core.schedule.cadence.is_turned`); listeners hear of these."""
         ...
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
         """Write the columns that ringing changes (`PLANNED_COLUMNS`); the others are as they were read."""
         ...
 
-    def save_settled(self, rows: Sequence[Cadence]) -> None:
-        """Write the columns that settling changes (`SETTLED_COLUMNS`); the others are as they were read."""
+    def save_settled(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
+        """Write the columns that settling changes (`SETTLED_COLUMNS`); the others are as they were read. `turned` as
+        for `save_many`."""
         ...
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:

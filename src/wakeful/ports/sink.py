@@ -12,7 +12,9 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.ports.store import Mark, Report, Store
+from wakeful.ports.changes import Report
+from wakeful.ports.ledger import Mark
+from wakeful.ports.store import Store
 
 ScheduleChangeKind: TypeAlias = Literal[
     "created", "edited", "removed", "paused", "resumed", "disabled", "invalid", "done"

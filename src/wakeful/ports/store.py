@@ -13,15 +13,16 @@ Locking rule, the same in every store: the cadence row is the lock of a schedule
 lane row the lock of a lane. Writing an alarm requires the lock of what the alarm rings. Locks are taken in the order
 cadence or workflow, run, lane, addressee.
 
-The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `bus`. The names that
-the kernel uses are imported from here.
+The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `bus`, `changes`. The
+names that the kernel uses are imported from here.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Final, Literal, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from wakeful.core.time.instants import Instant
 from wakeful.ports.bus import Bus
+from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, Runs
 from wakeful.ports.logins import Logins
@@ -91,21 +92,6 @@ class Answer(NamedTuple):
     answer: str
     size: int  # in bytes
     answered_at: Instant
-
-
-class Report(NamedTuple):
-    """Something a feature reports once its transaction is durable: on its own event stream, and as a log line.
-
-    The names in `data` are JSON names; its values are JSON values and never contain secrets."""
-
-    stream: str  # "deliveries"
-    what: str  # "delivered"
-    data: Mapping[str, object]
-    text: str | None = None  # the line in server.log; None: events only
-    level: Literal["debug", "info", "warn", "error"] = "info"
-    slug: str | None = None
-    slot: str | None = None
-    action: str | None = None  # its name in the log; None: the stream and `what`
 
 
 class Owners(Protocol):
@@ -205,6 +191,11 @@ class Tx(Protocol):
     def incidents(self) -> Incidents: ...
     @property
     def bus(self) -> Bus: ...
+
+    @property
+    def changes(self) -> list[Change]:
+        """What this transaction has changed so far. The write methods add to it."""
+        ...
 
     def report(self, report: Report) -> None:
         """Report this to listeners after the commit."""

@@ -15,12 +15,24 @@ import pytest
 pytest.register_assert_rewrite(
     *(
         f"wakeful.testing.conformance_{part}"
-        for part in ("batches", "bus", "heartbeat", "ledger", "outbox", "plans", "slots", "store", "workflows")
+        for part in (
+            "batches",
+            "bus",
+            "changes",
+            "heartbeat",
+            "ledger",
+            "outbox",
+            "plans",
+            "slots",
+            "store",
+            "workflows",
+        )
     )
 )
 
 from wakeful.testing.conformance_batches import TestBatches
 from wakeful.testing.conformance_bus import TestBus
+from wakeful.testing.conformance_changes import TestChanges
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
 from wakeful.testing.conformance_ledger import (
     TestDueRuns,
@@ -55,6 +67,7 @@ __all__ = [
     "TestBatches",
     "TestBus",
     "TestCadences",
+    "TestChanges",
     "TestChannels",
     "TestDueRuns",
     "TestFences",

@@ -134,6 +134,11 @@ def begin(schedule_id: int, version: int, rules: Rules, *, now: Instant, state: 
     )  # fmt: skip
 
 
+def is_turned(before: Cadence, after: Cadence) -> bool:
+    """Whether it was halted or resumed, or its pause ends at another time."""
+    return (before.state, before.resume_at) != (after.state, after.resume_at)
+
+
 def is_spent(rules: Rules, next_at: Instant | None) -> bool:
     """Whether there will be no further instant."""
     return next_at is None and isinstance(rules.timing, Once | Cron)

@@ -123,7 +123,7 @@ def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
     run = None if effect.run_id is None else tx.runs.lock([effect.run_id]).get(effect.run_id)
     if run is not None:
         kept = json.loads(run.result or "{}") | {"suppressed": why}
-        tx.runs.save_many([run._replace(result=json.dumps(kept, ensure_ascii=False))])
+        tx.runs.annotate_many([run._replace(result=json.dumps(kept, ensure_ascii=False))])
 
 
 def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:

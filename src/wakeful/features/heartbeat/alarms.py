@@ -17,7 +17,7 @@ from wakeful.core.heartbeat.heartbeat import (
 from wakeful.core.run.effects import Alert, Effect, Recovered
 from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run, unplanned
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Cadence, Rules, turn_back
+from wakeful.core.schedule.cadence import Cadence, Rules, is_turned, turn_back
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import tally
 from wakeful.features.heartbeat.planning import taken
@@ -70,7 +70,8 @@ class HeartbeatAlarms:
         found = find(tx)
         if found is None:
             return None
-        heartbeat, cadence = found
+        heartbeat, before = found
+        cadence = before
         heartbeat = heartbeat._replace(
             asked_at=_not_after(heartbeat.asked_at, now),
             retry_at=_not_after(heartbeat.retry_at, now),
@@ -85,7 +86,7 @@ class HeartbeatAlarms:
             cadence = turn_back(cadence, Rules(timing_of(heartbeat)), now=now)
         hours = self._terms().beats.hours
         following = next_beat(timing_of(heartbeat), hours, cadence.planned_through)
-        save(tx, heartbeat, cadence._replace(next_at=following), self._terms().beats)
+        save(tx, heartbeat, before, cadence._replace(next_at=following), self._terms().beats)
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
@@ -109,7 +110,7 @@ def _record(tx: Tx, before: Cadence, decided: HeartbeatDecision, terms: Heartbea
 def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, terms: HeartbeatTerms) -> None:
     tx.heartbeats.save(heartbeat)
     if cadence != before:
-        tx.cadences.save_many([cadence])
+        tx.cadences.save_many([cadence], turned=[cadence] if is_turned(before, cadence) else [])
     set_alarm(tx, heartbeat, cadence, terms.beats)
 
 
@@ -169,7 +170,7 @@ def _void_gaps(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> 
     if void:
         tx.runs.remove_many(void)
     if cut:
-        tx.runs.save_many(cut)
+        tx.runs.save_many(cut, grown=[0] * len(cut))
 
 
 def _not_after(at: Instant | None, now: Instant) -> Instant | None:

@@ -72,5 +72,5 @@ def _is_merged(tx: Tx, state: HeartbeatState, reason: Reason) -> bool:
     kept = json.loads(run.definition)
     if reason not in kept["reasons"]:
         kept["reasons"].append(reason)
-        tx.runs.save_many([run._replace(definition=json.dumps(kept))])
+        tx.runs.annotate_many([run._replace(definition=json.dumps(kept))])
     return True

@@ -34,7 +34,7 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     last_row_id = record_gaps(tx, before.cadence, gaps, now=now)
     following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
     cadence = after.cadence._replace(next_at=following, last_row_id=last_row_id)
-    save(tx, after.heartbeat._replace(held_until=None), cadence, terms.beats)
+    save(tx, after.heartbeat._replace(held_until=None), before.cadence, cadence, terms.beats)
 
 
 def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None = None) -> None:
@@ -48,7 +48,7 @@ def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None 
     cadence = cadence._replace(
         state="paused", state_reason=None, state_at=paused_at, resume_at=until, last_row_id=last_row_id
     )
-    save(tx, heartbeat._replace(retry_at=None), cadence, terms.beats)
+    save(tx, heartbeat._replace(retry_at=None), before, cadence, terms.beats)
 
 
 def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
@@ -58,10 +58,11 @@ def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
         raise Conflict(_SWITCHED_OFF)
     resume_incident(tx, failing(heartbeat.owner_id))
     if before.state == "active":
-        save(tx, heartbeat, before._replace(consecutive_errors=0), terms.beats)
+        save(tx, heartbeat, before, before._replace(consecutive_errors=0), terms.beats)
         return
     gaps, cadence = resumed(heartbeat, before, terms.beats, now=now, taken=taken(tx, before, now))
-    save(tx, heartbeat, cadence._replace(last_row_id=record_gaps(tx, before, gaps, now=now)), terms.beats)
+    cadence = cadence._replace(last_row_id=record_gaps(tx, before, gaps, now=now))
+    save(tx, heartbeat, before, cadence, terms.beats)
 
 
 def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
@@ -84,7 +85,7 @@ def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> i
     last_row_id = record_gaps(tx, before, gaps, now=now)
     following = next_beat(timing_of(heartbeat), terms.beats.hours, plan.cadence.planned_through)
     heartbeat = heartbeat._replace(wakes="[]", asked_at=None, retry_at=None)
-    save(tx, heartbeat, plan.cadence._replace(next_at=following, last_row_id=last_row_id), terms.beats)
+    save(tx, heartbeat, before, plan.cadence._replace(next_at=following, last_row_id=last_row_id), terms.beats)
     forget_all(tx, now=now, apply=apply)
     return sum(gap.instants for gap in gaps)
 

@@ -104,7 +104,7 @@ class TurnRuns:
         elif run.is_open:
             asks_again = is_failed and cadence.state != "paused"
             heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=asks_again, now=now)
-        save(tx, heartbeat, cadence, terms.beats)
+        save(tx, heartbeat, locked.cadences[run.schedule_id], cadence, terms.beats)
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)
         return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from wakeful.core.heartbeat.heartbeat import OUTSIDE, BeatRules, Heartbeat, rings_at
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.runs import Run
-from wakeful.core.schedule.cadence import Cadence, Gap, stretch_of
+from wakeful.core.schedule.cadence import Cadence, Gap, is_turned, stretch_of
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN
 from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, Tx
@@ -40,10 +40,10 @@ def find(tx: Tx) -> HeartbeatState | None:
     return None if heartbeat is None else HeartbeatState(heartbeat, tx.cadences.lock([owner_id])[owner_id])
 
 
-def save(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, rules: BeatRules) -> None:
+def save(tx: Tx, heartbeat: Heartbeat, before: Cadence, cadence: Cadence, rules: BeatRules) -> None:
     """Write both rows and their alarm."""
     tx.heartbeats.save(heartbeat)
-    tx.cadences.save_many([cadence])
+    tx.cadences.save_many([cadence], turned=[cadence] if is_turned(before, cadence) else [])
     set_alarm(tx, heartbeat, cadence, rules)
 
 
@@ -57,7 +57,7 @@ def record_gaps(tx: Tx, before: Cadence, gaps: Sequence[Gap], *, now: Instant) -
     """Write beats that did not run; returns the id of the newest ledger row."""
     rest = list(gaps)
     if rest and rest[0].reason in REPEATING and (grown := _grown(tx, before, rest[0])) is not None:
-        tx.runs.save_many([grown])
+        tx.runs.save_many([grown], grown=[rest[0].instants])
         del rest[0]
     if not rest:
         return before.last_row_id

@@ -91,7 +91,7 @@ def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Ins
         _tell_gap(tx, after, gap)
         if last is not None and (last.outcome, last.reason) == (gap.outcome, gap.reason) and gap.outcome == "skipped":
             last = last._replace(planned_until=gap.last, instants=last.instants + gap.instants, ended_at=now)
-            tx.runs.save_many([last])
+            tx.runs.save_many([last], grown=[gap.instants])
             continue
         (run_id,) = tx.runs.reserve_ids(1)
         last = stretch_of(

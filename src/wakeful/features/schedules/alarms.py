@@ -16,6 +16,7 @@ from wakeful.core.schedule.cadence import (
     Start,
     due_at,
     is_spent,
+    is_turned,
     ring,
     stretch_of,
     turn_back,
@@ -95,7 +96,8 @@ class ScheduleAlarms:
                 turned.append(turn_back(anchored, informed(tx, known.rules), now=now))
             else:
                 turned.append(cadence._replace(planned_through=now))
-        tx.cadences.save_many(turned)
+        resumed = [after for before, after in zip(cadences, turned, strict=True) if is_turned(before, after)]
+        tx.cadences.save_many(turned, turned=resumed)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in turned])
         return cadences[-1].schedule_id
 
@@ -122,7 +124,7 @@ class ScheduleAlarms:
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
     ) -> "RingDecision":
         if isinstance(compiled, Broken):
-            return RingDecision(_invalid(cadence, compiled.reason, now), (), compiled)
+            return RingDecision(_invalid(cadence, compiled.reason, now), (), compiled, replaced=cadence)
         due = due_at(cadence, compiled.rules)
         if due is None or due > now:
             return RingDecision(cadence, (), compiled, cadence)  # a stale alarm: recompute it
@@ -130,7 +132,8 @@ class ScheduleAlarms:
             rules = informed(tx, compiled.rules, cadence.next_at)
             plan = ring(cadence, rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
         except Exception as error:  # a timing that cannot be computed must not stop the other schedules (L9)
-            return RingDecision(_invalid(cadence, str(error) or type(error).__name__, now), (), compiled)
+            broken = _invalid(cadence, str(error) or type(error).__name__, now)
+            return RingDecision(broken, (), compiled, replaced=cadence)
         rows = tuple(self._filtered(row, compiled, now, gap_reason) for row in plan.rows)
         after = followed(tx, compiled.rules, plan.cadence)
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
@@ -167,11 +170,14 @@ class RingDecision(NamedTuple):
     compiled: Compiled | Broken
     before: Cadence | None = None  # the cadence when its alarm rang; None if anything may have changed
     gaps_of: tuple[int, str] | None = None  # the version and text that gaps belong to, if not the cadence's own
+    replaced: Cadence | None = None  # the cadence until now, if `before` is None
 
 
-def decided(plan: Plan, compiled: Compiled, *, gaps_of: tuple[int, str] | None = None) -> RingDecision:
+def decided(
+    plan: Plan, compiled: Compiled, replaced: Cadence, *, gaps_of: tuple[int, str] | None = None
+) -> RingDecision:
     """A plan made outside a ring (resume, edit), ready to be recorded."""
-    return RingDecision(plan.cadence, plan.rows, compiled, None, gaps_of)
+    return RingDecision(plan.cadence, plan.rows, compiled, None, gaps_of, replaced)
 
 
 def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list[Due]:
@@ -182,6 +188,7 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
     due: list[Due] = []
     planned_only: list[Cadence] = []
     halted_or_not: list[Cadence] = []
+    turned: list[Cadence] = []
     moves: list[tuple[int, Instant | None]] = []
     for decision in all_decided:
         cadence = decision.cadence
@@ -200,15 +207,19 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
             cadence = with_rows(cadence, open_run_id, queued_run_id, last_row_id)
         is_planned_only = decision.before is not None and _unplanned(decision.before) == _unplanned(cadence)
         (planned_only if is_planned_only else halted_or_not).append(cadence)
+        was = decision.replaced if decision.before is None else decision.before
+        if not is_planned_only and was is not None and is_turned(was, cadence):
+            turned.append(cadence)
         moves.append((cadence.schedule_id, rings_at(cadence, decision.compiled)))
     if grown:
-        tx.runs.save_many(sorted(grown.values()))
+        extended = sorted(grown.values())
+        tx.runs.save_many([run for run, _ in extended], grown=[instants for _, instants in extended])
     if gaps:
         tx.runs.add_many(gaps)
     if planned_only:
         tx.cadences.save_planned(planned_only)
     if halted_or_not:
-        tx.cadences.save_many(halted_or_not)
+        tx.cadences.save_many(halted_or_not, turned=turned)
     tx.alarms.move_many(ALARM_SCHEDULE, moves)
     return due
 
@@ -237,7 +248,7 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
     if void:
         tx.runs.remove_many(void)
     if cut:
-        tx.runs.save_many(cut)
+        tx.runs.save_many(cut, grown=[0] * len(cut))
 
 
 def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
@@ -249,8 +260,9 @@ def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
     return own.rules.timing if isinstance(own, Compiled) else None
 
 
-def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, Run]:
-    """For schedules whose newest row is the same kind of gap as the one to write: that row, extended."""
+def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, tuple[Run, int]]:
+    """For schedules whose newest row is the same kind of gap as the one to write: that row, extended, and by how many
+    instants."""
     candidates = {
         decision.before.last_row_id: (decision.before, decision.rows[0])
         for decision in all_decided
@@ -261,7 +273,7 @@ def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, Run]:
     }
     if not candidates:
         return {}
-    grown: dict[int, Run] = {}
+    grown: dict[int, tuple[Run, int]] = {}
     for row in tx.runs.lock([run_id for run_id in candidates if run_id is not None]).values():
         before, gap = candidates[row.run_id]
         is_same = (
@@ -270,7 +282,8 @@ def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, Run]:
             and row.version == before.version
         )
         if is_same and (row.planned_until or row.planned_at) == before.planned_through:  # nothing lies in between
-            grown[before.schedule_id] = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
+            longer = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
+            grown[before.schedule_id] = longer, gap.instants
     return grown
 
 

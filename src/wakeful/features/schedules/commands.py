@@ -12,7 +12,7 @@ from wakeful.core.run.effects import Prove
 from wakeful.core.run.results import Done, Dropped, Ending, Failed
 from wakeful.core.run.settlement import ENTRUSTED, REMOVED
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Cadence, State, begin, replan, resume
+from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.schedule.health import BY_PERSON
@@ -109,7 +109,8 @@ def pause(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant
         raise Conflict(f"{slug} is {cadence.state}; only an active schedule can be paused")
     cadence = _drop_waiting(tx, cadence, "paused", hooks, now)
     paused_at = cadence.state_at if cadence.state == "paused" else now
-    _save(tx, schedule, cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until))
+    paused = cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until)
+    _write(tx, cadence, paused, _compiled(schedule))
 
 
 def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, reason: str = BY_PERSON) -> None:
@@ -118,7 +119,8 @@ def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, reason: str 
     if cadence.state == "disabled":
         return
     cadence = _drop_waiting(tx, cadence, "disabled", hooks, now)
-    _save(tx, schedule, cadence._replace(state="disabled", state_reason=reason, state_at=now, resume_at=None))
+    disabled = cadence._replace(state="disabled", state_reason=reason, state_at=now, resume_at=None)
+    _write(tx, cadence, disabled, _compiled(schedule))
 
 
 def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
@@ -132,7 +134,7 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
     compiled = _compiled(schedule)
     plan = resume(cadence, informed(tx, compiled.rules, cadence.next_at), now=now, taken=taken_ahead(tx, cadence, now))
     plan = plan._replace(cadence=followed(tx, compiled.rules, plan.cadence))
-    record(tx, [decided(plan, compiled)], now=now)
+    record(tx, [decided(plan, compiled, cadence)], now=now)
 
 
 def acknowledge(tx: Tx, slug: str, *, now: Instant) -> None:
@@ -312,17 +314,17 @@ def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
     return definition
 
 
-def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
+def _apply_edit(tx: Tx, schedule: Schedule, was: Cadence, compiled: Compiled, now: Instant) -> None:
     """Move the cadence to the new version; only a changed timing is replanned."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    cadence = cadence._replace(version=compiled.version)
+    cadence = was._replace(version=compiled.version)
     if isinstance(before, Compiled) and agent_of(before) != agent_of(compiled):
         # A session of the previous agent is meaningless to another one.
         cadence = cadence._replace(session_id=None, session_node=None)
     if isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing:
         if cadence.state == "invalid":
             cadence = cadence._replace(state="active", state_reason=None, state_at=now)
-        _write(tx, cadence, compiled)
+        _write(tx, was, cadence, compiled)
         return
     old = before.rules if isinstance(before, Compiled) else compiled.rules
     if cadence.state in ("done", "invalid"):
@@ -335,7 +337,7 @@ def _apply_edit(tx: Tx, schedule: Schedule, cadence: Cadence, compiled: Compiled
         )
     old, new = informed(tx, old, cadence.next_at), informed(tx, compiled.rules)
     plan = replan(cadence, old, new, now=now, taken=taken_ahead(tx, cadence, now))
-    record(tx, [decided(plan, compiled, gaps_of=(schedule.version, schedule.definition))], now=now)
+    record(tx, [decided(plan, compiled, was, gaps_of=(schedule.version, schedule.definition))], now=now)
 
 
 def _refuse_past_edit(schedule: Schedule, compiled: Compiled, now: Instant) -> None:
@@ -371,12 +373,8 @@ def _drop_waiting(tx: Tx, cadence: Cadence, reason: str, hooks: EngineHooks, now
     return tx.cadences.lock([cadence.schedule_id])[cadence.schedule_id]
 
 
-def _save(tx: Tx, schedule: Schedule, cadence: Cadence) -> None:
-    _write(tx, cadence, _compiled(schedule))
-
-
-def _write(tx: Tx, cadence: Cadence, compiled: Compiled) -> None:
-    tx.cadences.save_many([cadence])
+def _write(tx: Tx, before: Cadence, cadence: Cadence, compiled: Compiled) -> None:
+    tx.cadences.save_many([cadence], turned=[cadence] if is_turned(before, cadence) else [])
     tx.alarms.set_many([alarm_of(cadence, compiled)])
 
 

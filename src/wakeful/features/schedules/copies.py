@@ -14,7 +14,7 @@ def leave_copies(tx: Tx, cadence: Cadence, text: str) -> None:
         if run.definition is None and (run.is_open or run.version == cadence.version)
     ]
     if rows:
-        tx.runs.save_many(sorted(run._replace(definition=text) for run in rows))
+        tx.runs.annotate_many(sorted(run._replace(definition=text) for run in rows))
 
 
 def open_ids(cadence: Cadence) -> list[int]:

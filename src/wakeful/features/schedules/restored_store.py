@@ -115,7 +115,7 @@ def _forgo(tx: Tx, compilations: Compilations, written: str, after: str, now: In
     cadences = tx.cadences.lock([schedule.schedule_id for schedule in schedules])
     compiled: Mapping[int, object] = compilations.of(tx, [(c.schedule_id, c.version) for c in cadences.values()])
     plans = [
-        decided(forgo(cadence, known.rules, RESTORED, now=now, taken=taken_ahead(tx, cadence, now)), known)
+        decided(forgo(cadence, known.rules, RESTORED, now=now, taken=taken_ahead(tx, cadence, now)), known, cadence)
         for schedule_id, cadence in sorted(cadences.items())
         if isinstance(known := compiled.get(schedule_id), Compiled) and cadence.planned_through < now
     ]

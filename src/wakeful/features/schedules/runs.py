@@ -8,7 +8,7 @@ from wakeful.core.run.results import Done, Ending, Failed, HandedOver, kept_of, 
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Policy, after_attempt, release, settle
 from wakeful.core.run.transitions import closed
-from wakeful.core.schedule.cadence import Cadence, in_session
+from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
 from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.schedule.plain import SUCCESS, is_plain_success
 from wakeful.core.schedule.policies import MINUTE, NO_RETRY
@@ -141,7 +141,7 @@ class ScheduleRuns:
             return
         # A session starts once and lasts long: the node that started it is not written with every settlement.
         begun = [one for one in changed if one.session_node != before[one.schedule_id].session_node]
-        tx.cadences.save_settled(changed)
+        tx.cadences.save_settled(changed, turned=[one for one in changed if is_turned(before[one.schedule_id], one)])
         if begun:
             tx.cadences.save_many(begun)
         moves = [

@@ -6,6 +6,7 @@ from typing import Final
 
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import CadencesAdded, CadencesSaved, Change
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.database import translated
@@ -61,14 +62,16 @@ AHEAD_OF = f"{LOOK_AHEAD_OF} FOR UPDATE"
 class PostgresCadences:
     """See `ports.store.Cadences`."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_changes", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, changes: list[Change]) -> None:
         self._session = session
+        self._changes = changes
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
         if rows:
             self._session.change(ADD, *arrays(rows, Cadence, _TEXTS))
+            self._changes.append(CadencesAdded(rows))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         query = LOOK if self._session.is_reading else LOCK
@@ -79,17 +82,20 @@ class PostgresCadences:
         query = LOOK_DUE if self._session.is_reading else DUE
         return list(map(Cadence._make, self._session.rows(query, now, limit)))
 
-    def save_many(self, rows: Sequence[Cadence]) -> None:
+    def save_many(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
         if rows:
             self._session.save(SAVE, len(rows), *arrays(rows, Cadence, _TEXTS))
+            self._changes.append(CadencesSaved(rows, turned))
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
         if rows:
             self._session.save(SAVE_PLANNED, len(rows), *arrays_of(list(map(_planned, rows)), _PLANNED, _TEXTS))
 
-    def save_settled(self, rows: Sequence[Cadence]) -> None:
+    def save_settled(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
         if rows:
             self._session.save(SAVE_SETTLED, len(rows), *arrays_of(list(map(_settled, rows)), _SETTLED, _TEXTS))
+        if turned:
+            self._changes.append(CadencesSaved(rows, turned))
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         query = LOOK_AHEAD_OF if self._session.is_reading else AHEAD_OF

@@ -6,6 +6,7 @@ from typing import Final
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import Change, RunsAdded, RunsSaved
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.plans import ALARM_SCHEDULE
 from wakeful.stores.postgres.alarms import MOVE
@@ -63,10 +64,11 @@ FREE = update_some(
 class PostgresPlainPath:
     """See `ports.plain.PlainPath`."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_changes", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, changes: list[Change]) -> None:
         self._session = session
+        self._changes = changes
 
     def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
         query = LOOK_DUE if self._session.is_reading else DUE
@@ -80,6 +82,7 @@ class PostgresPlainPath:
 
     def start(self, rows: Sequence[Run]) -> None:
         self._session.change(START, *arrays_of(list(map(_started, rows)), START_COLUMNS, _TEXTS))
+        self._changes.append(RunsAdded(rows))
 
     def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
         open_runs = self._session.rows(LOCK, ids(run.schedule_id for run in ended))
@@ -91,4 +94,5 @@ class PostgresPlainPath:
             self._session.save(CLOSE, len(held), *arrays_of(closed, _CLOSED, _TEXTS))
             freed = [(run.schedule_id, run.started_at, run.outcome, run.ended_at) for run in held]
             self._session.save(FREE, len(held), *arrays_of(freed, _FREED, _TEXTS))
+            self._changes.append(RunsSaved(held))
         return {run.run_id for run in held}

@@ -10,6 +10,7 @@ from typing import Final
 
 from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
@@ -293,10 +294,11 @@ GROUP BY schedule_id
 class PostgresRuns:
     """See `ports.store.Runs`."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_changes", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, changes: list[Change]) -> None:
         self._session = session
+        self._changes = changes
 
     def last_id(self) -> int:
         return int(self._session.rows(LAST_ID)[0][0])
@@ -314,6 +316,8 @@ class PostgresRuns:
         if len(started) < len(rows):
             others = [row for row in rows if not is_just_started(row)]
             self._session.change(ADD, *arrays(others, Run, _TEXTS))
+        if rows:
+            self._changes.append(RunsAdded(rows))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
         query = LOOK_DUE if self._session.is_reading else DUE
@@ -341,13 +345,20 @@ class PostgresRuns:
         rows = map(Run._make, self._session.rows(query, ids(run_ids)))
         return {row.run_id: row for row in rows}
 
-    def save_many(self, rows: Sequence[Run]) -> None:
+    def save_many(self, rows: Sequence[Run], *, grown: Sequence[int] | None = None) -> None:
         if rows:
             self._session.save(SAVE, len(rows), *arrays(rows, Run, _TEXTS, fixed=_FIXED))
+            self._changes.append(RunsSaved(rows, grown))
+
+    def annotate_many(self, rows: Sequence[Run]) -> None:
+        if rows:
+            self._session.save(SAVE, len(rows), *arrays(rows, Run, _TEXTS, fixed=_FIXED))
+            self._changes.append(RunsAnnotated(rows))
 
     def close_many(self, rows: Sequence[Run]) -> None:
         if rows:
             self._session.save(CLOSE, len(rows), *arrays_of(list(map(_closed, rows)), _CLOSED, _TEXTS))
+            self._changes.append(RunsSaved(rows))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         if not marks:
@@ -361,7 +372,10 @@ class PostgresRuns:
         owners = int_array([node_id] * len(rows))
         written = self._session.change_returning(MARK, *arrays(rows, Mark, _TEXTS), owners)
         counted = set(written)
-        return [mark[:2] in counted for mark in marks]
+        fates = [mark[:2] in counted for mark in marks]
+        if counted:
+            self._changes.append(RunsMarked([mark for mark, is_held in zip(marks, fates, strict=True) if is_held]))
+        return fates
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
         """The runs they hold. In a write, the cadences of these runs are locked before the runs: a rescue goes on to
@@ -401,6 +415,11 @@ class PostgresRuns:
         return None
 
     def remove_many(self, run_ids: Sequence[int]) -> None:
+        self._remove(run_ids)
+        if run_ids:
+            self._changes.append(RunsRemoved(run_ids))
+
+    def _remove(self, run_ids: Sequence[int]) -> None:
         wanted = ids(run_ids)
         self._session.change(REMOVE_ATTEMPTS, wanted)
         self._session.change(REMOVE, wanted)
@@ -437,7 +456,7 @@ class PostgresRuns:
         ((start,),) = held
         found, cursor = doomed(self._ledger(before, since), start, before=before, limit=limit)
         if found:
-            self.remove_many(found)
+            self._remove(found)
         if cursor != start:
             self._session.rows(SET_PRUNED_THROUGH, cursor)
         self._session.rows(PRUNE_LANES, LANES_PRUNED_MAX)  # in this store free lanes keep their rows

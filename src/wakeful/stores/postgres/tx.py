@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from wakeful.ports.changes import Change
 from wakeful.stores.postgres.alarms import PostgresAlarms
 from wakeful.stores.postgres.cadences import PostgresCadences
 from wakeful.stores.postgres.connection import Session
@@ -15,12 +16,13 @@ from wakeful.stores.shared.tx import HotPath, StoreTx
 
 def tx_on(session: Session) -> StoreTx:
     """Transactions on this connection."""
+    changes: list[Change] = []
     hot = HotPath(
-        PostgresCadences(session),
+        PostgresCadences(session, changes),
         PostgresAlarms(session),
-        PostgresRuns(session),
+        PostgresRuns(session, changes),
         PostgresLanes(session),
-        PostgresPlainPath(session),
+        PostgresPlainPath(session, changes),
         partial(add_schedules, session),
     )
-    return StoreTx(PostgresDatabase(session), hot)
+    return StoreTx(PostgresDatabase(session), hot, changes)

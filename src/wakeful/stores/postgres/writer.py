@@ -85,6 +85,7 @@ class WriterWorker:
 
     def _transact(self, operation: Callable[[Any], Any]) -> Fate:
         session, tx, doubt = self._begin()
+        tx.changes.clear()
         try:
             value = operation(tx)
         except BaseException:

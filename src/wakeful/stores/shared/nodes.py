@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
+from wakeful.ports.changes import Change, NodeRegistered, NodesVoided
 from wakeful.ports.store import Node
 from wakeful.stores.shared.database import Database, columns_of
 
@@ -63,16 +64,18 @@ PRUNE = f"DELETE FROM nodes WHERE voided_at < :before AND NOT {_OWNS} RETURNING 
 class SharedNodes:
     """See `ports.store.Nodes`."""
 
-    __slots__ = ("_db",)
+    __slots__ = ("_changes", "_db")
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, changes: list[Change]) -> None:
         self._db = db
+        self._changes = changes
 
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
         self._db.enter()
         ((node_id,),) = self._db.rows(
             REGISTER, name=name, host=host, pid=pid, now=now, lease_until=lease_until, capacity=capacity
         )
+        self._changes.append(NodeRegistered(now, node_id, name, host, pid))
         return int(node_id)
 
     def renew(
@@ -102,6 +105,7 @@ class SharedNodes:
         held = [node_id for (node_id,) in self._db.rows(NOT_VOIDED, node_ids=node_ids)] if node_ids else []
         if held:
             self._db.rows(VOID, now=now, node_ids=held)
+            self._changes.append(NodesVoided(held))
         return held
 
     def with_leftovers(self) -> list[int]:

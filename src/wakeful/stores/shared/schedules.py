@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from wakeful.ports.changes import Change, SchedulesAdded, SchedulesSaved
 from wakeful.ports.store import NewSchedule, Schedule
 from wakeful.stores.shared.database import Database, Table
 
@@ -71,11 +72,18 @@ AddSchedules: TypeAlias = Callable[[Sequence[NewSchedule]], list[int | None]]
 class SharedSchedules:
     """See `ports.store.Schedules`."""
 
-    __slots__ = ("_db", "add_many")
+    __slots__ = ("_add_many", "_changes", "_db")
 
-    def __init__(self, db: Database, add_many: AddSchedules) -> None:
+    def __init__(self, db: Database, add_many: AddSchedules, changes: list[Change]) -> None:
         self._db = db
-        self.add_many = add_many
+        self._add_many = add_many
+        self._changes = changes
+
+    def add_many(self, rows: Sequence[NewSchedule]) -> list[int | None]:
+        schedule_ids = self._add_many(rows)
+        if rows:
+            self._changes.append(SchedulesAdded(rows, schedule_ids))
+        return schedule_ids
 
     def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
         rows = map(Schedule._make, self._db.rows(BY_SLUGS, slugs=slugs))
@@ -87,6 +95,8 @@ class SharedSchedules:
 
     def save_many(self, rows: Sequence[Schedule]) -> None:
         self._db.update(_SCHEDULES, rows)
+        if rows:
+            self._changes.append(SchedulesSaved(rows))
 
     def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
         query = PAGE_CONTAINING if contains else PAGE

@@ -1,7 +1,8 @@
-"""One transaction on one connection, grouped by noun. It has no state of its own, so it is reused."""
+"""One transaction on one connection, grouped by noun. It is reused for the next, after its changes were cleared."""
 
 from typing import NamedTuple
 
+from wakeful.ports.changes import Change
 from wakeful.ports.plain import PlainPath
 from wakeful.ports.store import Alarms, Cadences, Lanes, Report, Runs
 from wakeful.stores.shared.answers import SharedAnswers
@@ -43,6 +44,7 @@ class StoreTx:
         "answers",
         "bus",
         "cadences",
+        "changes",
         "channels",
         "db",
         "deliveries",
@@ -64,16 +66,17 @@ class StoreTx:
         "workflows",
     )
 
-    def __init__(self, db: Database, hot: HotPath) -> None:
+    def __init__(self, db: Database, hot: HotPath, changes: list[Change]) -> None:
         self.db = db
+        self.changes = changes
         self.cadences = hot.cadences
         self.alarms = hot.alarms
         self.runs = hot.runs
         self.lanes = hot.lanes
         self.plain = hot.plain
-        self.schedules = SharedSchedules(db, hot.add_schedules)
+        self.schedules = SharedSchedules(db, hot.add_schedules, changes)
         self.slots = SharedSlots(db)
-        self.nodes = SharedNodes(db)
+        self.nodes = SharedNodes(db, changes)
         self.owners = SharedOwners(db)
         self.heartbeats = SharedHeartbeats(db)
         self.system_events = SharedSystemEvents(db)
@@ -90,4 +93,4 @@ class StoreTx:
         self.bus = SharedBus(db)
 
     def report(self, report: Report) -> None:
-        """A bare store has no listeners; `observe.eventing_store` passes reports on."""
+        self.changes.append(report)

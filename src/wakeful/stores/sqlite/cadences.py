@@ -6,6 +6,7 @@ from sqlite3 import Connection
 
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import CadencesAdded, CadencesSaved, Change
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import (
@@ -77,16 +78,19 @@ AHEAD_OF = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id > ? AND planned_t
 class SqliteCadences:
     """See `ports.store.Cadences`."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_changes", "_connection")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, changes: list[Change]) -> None:
         self._connection = connection
+        self._changes = changes
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
         together, few = alike(rows, _begun)
         for values, rows_alike in together:
             self._connection.execute(ADD_ALIKE, (*values, ids(row.schedule_id for row in rows_alike)))
         self._connection.executemany(ADD, plain(few))
+        if rows:
+            self._changes.append(CadencesAdded(rows))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         rows = map(Cadence._make, self._connection.execute(LOCK, (ids(schedule_ids),)))
@@ -95,8 +99,10 @@ class SqliteCadences:
     def due(self, *, now: Instant, limit: int) -> list[Cadence]:
         return list(map(Cadence._make, self._connection.execute(DUE, {"now": now, "limit": limit})))
 
-    def save_many(self, rows: Sequence[Cadence]) -> None:
+    def save_many(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
         self._connection.executemany(SAVE, plain(rows))
+        if rows:
+            self._changes.append(CadencesSaved(rows, turned))
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
         opening = [row for row in rows if row.open_run_id is not None and row.open_run_id == row.last_row_id]
@@ -108,11 +114,13 @@ class SqliteCadences:
             few = [*few, *(row for row in rows if row.open_run_id is None or row.open_run_id != row.last_row_id)]
         self._connection.executemany(SAVE_PLANNED, map(_planned, few))
 
-    def save_settled(self, rows: Sequence[Cadence]) -> None:
+    def save_settled(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
         together, few = alike(rows, _settled_alike)
         for values, settled in together:
             self._connection.execute(SAVE_SETTLED_ALIKE, (*values, ids(row.schedule_id for row in settled)))
         self._connection.executemany(SAVE_SETTLED, map(_settled, few))
+        if turned:
+            self._changes.append(CadencesSaved(rows, turned))
 
     def ahead_of(self, now: Instant, *, after_id: int, limit: int) -> list[Cadence]:
         return list(map(Cadence._make, self._connection.execute(AHEAD_OF, (after_id, now, limit))))

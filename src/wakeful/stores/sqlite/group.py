@@ -127,6 +127,7 @@ class GroupCommit:
 
 
 def _run(opened: Opened, operation: Operation) -> Fate:
+    opened.tx.changes.clear()
     try:
         fate: Fate = (operation(opened.tx), None)
     except Crashed:

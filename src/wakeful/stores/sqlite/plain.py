@@ -6,6 +6,7 @@ from sqlite3 import Connection
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import Change, RunsAdded, RunsSaved
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.stores.shared.plain import CLEAR, IN_ORDER, START_COLUMNS, START_CONSTANTS
 from wakeful.stores.sqlite.rows import ids
@@ -51,10 +52,11 @@ WHERE schedule_id = ?
 class SqlitePlainPath:
     """See `ports.plain.PlainPath`."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_changes", "_connection")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, changes: list[Change]) -> None:
         self._connection = connection
+        self._changes = changes
 
     def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
         return list(map(DueSchedule._make, self._connection.execute(DUE, (now, limit))))
@@ -68,6 +70,7 @@ class SqlitePlainPath:
 
     def start(self, rows: Sequence[Run]) -> None:
         self._connection.executemany(START, map(_started, rows))
+        self._changes.append(RunsAdded(rows))
 
     def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
         wanted = {"run_ids": ids(run.run_id for run in ended), "node_id": node_id}
@@ -77,4 +80,6 @@ class SqlitePlainPath:
         self._connection.executemany(
             FREE, [(run.started_at, run.outcome, run.ended_at, run.schedule_id) for run in held]
         )
+        if held:
+            self._changes.append(RunsSaved(held))
         return {run.run_id for run in held}

@@ -10,6 +10,7 @@ from sqlite3 import Connection
 
 from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
@@ -263,10 +264,11 @@ GROUP BY schedule_id ORDER BY schedule_id
 class SqliteRuns:
     """See `ports.store.Runs`."""
 
-    __slots__ = ("_connection",)
+    __slots__ = ("_changes", "_connection")
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, changes: list[Change]) -> None:
         self._connection = connection
+        self._changes = changes
 
     def last_id(self) -> int:
         return int(self._connection.execute(LAST_ID).fetchone()[0])
@@ -287,6 +289,8 @@ class SqliteRuns:
         self._connection.executemany(ADD_STARTED, map(_started, few))
         if len(started) < len(rows):
             self._connection.executemany(ADD, plain(row for row in rows if not is_just_started(row)))
+        if rows:
+            self._changes.append(RunsAdded(rows))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
         rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, limit))))
@@ -310,21 +314,31 @@ class SqliteRuns:
         rows = map(Run._make, self._connection.execute(LOCK, (ids(run_ids),)))
         return {row.run_id: row for row in rows}
 
-    def save_many(self, rows: Sequence[Run]) -> None:
+    def save_many(self, rows: Sequence[Run], *, grown: Sequence[int] | None = None) -> None:
         self._connection.executemany(SAVE, plain(rows))
+        if rows:
+            self._changes.append(RunsSaved(rows, grown))
+
+    def annotate_many(self, rows: Sequence[Run]) -> None:
+        self._connection.executemany(SAVE, plain(rows))
+        if rows:
+            self._changes.append(RunsAnnotated(rows))
 
     def close_many(self, rows: Sequence[Run]) -> None:
         together, few = alike(rows, _closed_alike)
         for values, closed in together:
             self._connection.execute(CLOSE_ALIKE, (*values, ids(row.run_id for row in closed)))
         self._connection.executemany(CLOSE, map(_closed, few))
+        if rows:
+            self._changes.append(RunsSaved(rows))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         fences = dict(self._connection.execute(FENCES, (ids({mark.run_id for mark in marks}), node_id)).fetchall())
         fates = [fences.get(mark.run_id) == mark.fence for mark in marks]
-        self._connection.executemany(
-            MARK, [_marked(mark) for mark, is_held in zip(marks, fates, strict=True) if is_held]
-        )
+        held = [mark for mark, is_held in zip(marks, fates, strict=True) if is_held]
+        self._connection.executemany(MARK, map(_marked, held))
+        if held:
+            self._changes.append(RunsMarked(held))
         return fates
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
@@ -350,6 +364,11 @@ class SqliteRuns:
         return None if found is None else found[0]
 
     def remove_many(self, run_ids: Sequence[int]) -> None:
+        self._remove(run_ids)
+        if run_ids:
+            self._changes.append(RunsRemoved(run_ids))
+
+    def _remove(self, run_ids: Sequence[int]) -> None:
         wanted = (ids(run_ids),)
         self._connection.execute(REMOVE_ATTEMPTS, wanted)
         self._connection.execute(REMOVE, wanted)
@@ -388,7 +407,7 @@ class SqliteRuns:
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()
         found, cursor = doomed(self._ledger(before, since), start, before=before, limit=limit)
         if found:
-            self.remove_many(found)
+            self._remove(found)
         if cursor != start:
             self._connection.execute(SET_PRUNED_THROUGH, (cursor,))
         return len(found)

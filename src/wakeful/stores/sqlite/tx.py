@@ -3,6 +3,7 @@
 from functools import partial
 from sqlite3 import Connection
 
+from wakeful.ports.changes import Change
 from wakeful.stores.shared.tx import HotPath, StoreTx
 from wakeful.stores.sqlite.alarms import SqliteAlarms
 from wakeful.stores.sqlite.cadences import SqliteCadences
@@ -15,12 +16,13 @@ from wakeful.stores.sqlite.runs import SqliteRuns
 
 def tx_on(connection: Connection) -> StoreTx:
     """Transactions on this connection."""
+    changes: list[Change] = []
     hot = HotPath(
-        SqliteCadences(connection),
+        SqliteCadences(connection, changes),
         SqliteAlarms(connection),
-        SqliteRuns(connection),
+        SqliteRuns(connection, changes),
         SqliteLanes(connection),
-        SqlitePlainPath(connection),
+        SqlitePlainPath(connection, changes),
         partial(add_schedules, connection),
     )
-    return StoreTx(SqliteDatabase(connection), hot)
+    return StoreTx(SqliteDatabase(connection), hot, changes)
