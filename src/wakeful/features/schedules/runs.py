@@ -141,7 +141,9 @@ class ScheduleRuns:
             return
         # A session starts once and lasts long: the node that started it is not written with every settlement.
         begun = [one for one in changed if one.session_node != before[one.schedule_id].session_node]
-        tx.cadences.save_settled(changed, turned=[one for one in changed if is_turned(before[one.schedule_id], one)])
+        # Settling never resumes a schedule, so most rows need no second look.
+        turned = [one for one in changed if one.state != "active" and is_turned(before[one.schedule_id], one)]
+        tx.cadences.save_settled(changed, turned=turned)
         if begun:
             tx.cadences.save_many(begun)
         moves = [
