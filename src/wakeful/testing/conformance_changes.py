@@ -62,6 +62,17 @@ class TestChanges:
         assert await _changes(store, lambda tx: tx.runs.close_many(ended)) == [RunsSaved(ended)]
         assert await _changes(store, lambda tx: tx.runs.remove_many([2])) == [RunsRemoved([2])]
 
+    async def test_runs_of_the_plain_path(self, make_store: MakeStore) -> None:
+        """Started and settled rows, without those that it left alone."""
+        store = await make_store()
+        begun = running(1, 7, rung="started", deadline_at=NOW + 60_000)
+        await store.write(lambda tx: put_cadences(tx, a_cadence(1, open_run_id=1, last_row_id=1)))
+        await store.write(lambda tx: tx.runs.reserve_ids(1))
+        assert await _changes(store, lambda tx: tx.plain.start([begun])) == [RunsAdded([begun])]
+        ended = closed(1, NOW + 9, fence=1)
+        assert await _changes(store, lambda tx: tx.plain.settle(8, [ended])) == []
+        assert await _changes(store, lambda tx: tx.plain.settle(7, [ended])) == [RunsSaved([ended])]
+
     async def test_a_row_in_the_same_state_is_only_annotated(self, make_store: MakeStore) -> None:
         """It is written like any other."""
         store = await make_store()
