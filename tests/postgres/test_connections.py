@@ -216,13 +216,17 @@ async def test_a_server_that_is_gone_is_said_to_be_gone() -> None:
     """With the cause; asking again at once is refused at once, and after a while it is tried again."""
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
         await PostgresStore.open("postgresql://nobody@127.0.0.1:1/nothing")
-    door = Connector(parse("postgresql://nobody@127.0.0.1:1/nothing"), IMPATIENT)
+    seconds = [100.0]
+    door = Connector(parse("postgresql://nobody@127.0.0.1:1/nothing"), IMPATIENT, monotonic=lambda: seconds[0])
     for said in (r"127\.0\.0\.1", "the next attempt is in"):
         with pytest.raises(StoreUnavailable, match=said):
             door.open()
-    await asyncio.sleep(IMPATIENT.reconnect_first / 1_000)
+    seconds[0] += IMPATIENT.reconnect_first / 1_000
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1"):
         door.open()
+    assert "failed 2 times in the last minute" in (door.trouble() or "")
+    seconds[0] += 61
+    assert door.trouble() is None
 
 
 async def test_nobody_is_parked_behind_a_lane_that_was_not_seen(store: PostgresStore) -> None:

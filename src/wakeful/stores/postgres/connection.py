@@ -146,18 +146,21 @@ def _set_up(connection: Connection, address: Address, timeouts: Timeouts) -> Non
 class Connector:
     """Connects to the server. After a failure it refuses immediately for a growing time instead of retrying."""
 
-    def __init__(self, address: Address, timeouts: Timeouts) -> None:
+    def __init__(
+        self, address: Address, timeouts: Timeouts, *, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self.address = address
         self.timeouts = timeouts
+        self.monotonic = monotonic  # seconds of process time, for retries only; nothing that is due depends on it
         self._lock = Lock()
         self._pause: Duration = 0
-        self._shut_until = 0.0  # process time, for the retry interval only; scheduling does not depend on it
+        self._shut_until = 0.0
         self._broken: deque[tuple[float, str]] = deque(maxlen=10_000)  # when, and the error
 
     def open(self) -> Connection:
         """A new connection; raises `StoreUnavailable` if the server cannot be reached."""
         with self._lock:
-            left = self._shut_until - time.monotonic()
+            left = self._shut_until - self.monotonic()
         if left > 0:
             raise StoreUnavailable(f"the server could not be reached; the next attempt is in {left:.1f} s")
         try:
@@ -173,11 +176,11 @@ class Connector:
     def note(self, error: BaseException) -> None:
         """Record a connection that could not be opened, or broke."""
         with self._lock:
-            self._broken.append((time.monotonic(), _said(error)))
+            self._broken.append((self.monotonic(), _said(error)))
 
     def trouble(self) -> str | None:
         """The failures of the last minute, as a sentence."""
-        since = time.monotonic() - TROUBLE_KEPT_S
+        since = self.monotonic() - TROUBLE_KEPT_S
         with self._lock:
             while self._broken and self._broken[0][0] < since:
                 self._broken.popleft()
@@ -190,7 +193,7 @@ class Connector:
         with self._lock:
             doubled = max(self.timeouts.reconnect_first, 2 * self._pause)
             self._pause = min(self.timeouts.reconnect_max, doubled)
-            self._shut_until = time.monotonic() + self._pause / SECOND
+            self._shut_until = self.monotonic() + self._pause / SECOND
 
 
 class UncertainCommits:

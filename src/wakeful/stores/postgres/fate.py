@@ -39,15 +39,14 @@ class CommitUnknown(StoreUnavailable):
 
 def resolve(doubt: UncertainCommit, connector: Connector, uncertain: UncertainCommits) -> None:
     """Return if it was committed; raise `StoreUnavailable` if it was not, `CommitUnknown` if that is unknown."""
-    # Process time, not the clock port: this thread waits for a server, and nothing that is due depends on it.
-    until = time.monotonic() + connector.timeouts.doubt / SECOND
+    until = connector.monotonic() + connector.timeouts.doubt / SECOND
     while True:
         status = _ask(doubt, connector)
         if status == "committed":
             return
         if status == "aborted":
             raise StoreUnavailable("the connection was lost during commit; nothing was stored")
-        if time.monotonic() >= until:
+        if connector.monotonic() >= until:
             uncertain.is_any = True
             raise CommitUnknown("the connection was lost during commit, and the server does not know its result")
         time.sleep(PAUSE_S)

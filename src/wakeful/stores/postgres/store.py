@@ -39,11 +39,12 @@ class PostgresStore:
         self._address = connector.address
         self._clock = clock
         uncertain = UncertainCommits()
+        monotonic = connector.monotonic
         self._writers = Workers(
-            "wakeful-writer", writers, lambda: WriterWorker(connector, clock.set_by, uncertain, notify)
+            "wakeful-writer", writers, lambda: WriterWorker(connector, clock.set_by, uncertain, notify), monotonic
         )
-        self._readers = Workers("wakeful-reader", readers, lambda: ReaderWorker(connector, _ignore))
-        self._listener = Workers("wakeful-listener", 1, lambda: ListenerWorker(connector, token))
+        self._readers = Workers("wakeful-reader", readers, lambda: ReaderWorker(connector, _ignore), monotonic)
+        self._listener = Workers("wakeful-listener", 1, lambda: ListenerWorker(connector, token), monotonic)
         self._is_closed = False
         self._is_pooled = False
 

@@ -1,7 +1,6 @@
 """Threads that run operations, with one connection each. They are started on demand."""
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from queue import SimpleQueue
@@ -33,10 +32,13 @@ class ConnectionWorker(Protocol):
 class Workers:
     """At most `n` threads on one queue; each result is set on the loop of its caller."""
 
-    def __init__(self, name: str, n: int, make_worker: Callable[[], ConnectionWorker]) -> None:
+    def __init__(
+        self, name: str, n: int, make_worker: Callable[[], ConnectionWorker], monotonic: Callable[[], float]
+    ) -> None:
         self._name = name
         self._n = n
         self._make_worker = make_worker
+        self._monotonic = monotonic
         self._waiting: SimpleQueue[Call | None] = SimpleQueue()
         self._threads: list[Thread] = []
         self._lock = Lock()
@@ -59,7 +61,7 @@ class Workers:
             threads, self._threads = self._threads, []
         for _ in threads:
             self._waiting.put(None)
-        await asyncio.to_thread(_join, threads)
+        await asyncio.to_thread(_join, threads, self._monotonic)
 
     def _drive(self) -> None:
         worker = self._make_worker()
@@ -93,8 +95,8 @@ def _answer(future: "asyncio.Future[Any]", fate: Fate) -> None:
         future.set_exception(error)
 
 
-def _join(threads: list[Thread]) -> None:
+def _join(threads: list[Thread], monotonic: Callable[[], float]) -> None:
     """Wait for them, but not forever: one that waits for a server which is gone ends with the process."""
-    until = time.monotonic() + CLOSE_WITHIN
+    until = monotonic() + CLOSE_WITHIN
     for thread in threads:
-        thread.join(max(0.0, until - time.monotonic()))
+        thread.join(max(0.0, until - monotonic()))
