@@ -310,7 +310,7 @@ class SlotsTenant:
             read_slot=lambda name, _: keys.config.slots[name],
         )
         # Without the watch: it looks every five minutes, and would put right what must not go wrong.
-        return quota.plug()._replace(besides=[quota])
+        return quota.plug()._replace(services=[quota])
 
     async def act(self, act: Act) -> None:
         quota, keys = self._quota, self._keys

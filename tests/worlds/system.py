@@ -147,14 +147,14 @@ class Shipped:
         return self._parts.engine
 
     async def start(self) -> None:
-        for beside in self._parts.besides:
-            await beside.start()
+        for service in self._parts.services:
+            await service.start()
         await self.engine.start()
 
     async def stop(self) -> None:
         await self.engine.stop()
-        for beside in reversed(self._parts.besides):
-            await beside.stop()
+        for service in reversed(self._parts.services):
+            await service.stop()
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
         parts, now = self._parts, self._parts.clock.read().now

@@ -1,12 +1,12 @@
 """Wakeful for Python programs: a scheduler in this process over one store."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, Unpack
+from typing import Any, TypeVar
 
 from wakeful.app.action_forms import ON_DUE, register
 from wakeful.app.agents import Agents
 from wakeful.app.delivery import Delivering
-from wakeful.app.heartbeat import WakeOrigin
+from wakeful.app.heartbeat import HeartbeatCommands
 from wakeful.app.merging import definition_options
 from wakeful.app.queries import AppQueries
 from wakeful.app.runs import Runs
@@ -15,19 +15,15 @@ from wakeful.app.values import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
 from wakeful.features.delivery.views import DeliveryView
-from wakeful.features.heartbeat.commands import WakeResult
-from wakeful.features.heartbeat.queries import HeartbeatView
-from wakeful.features.schedules.views import RunView
 from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.python import Workflow
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.observe.stream import Handler
-from wakeful.ports.store import SystemEvent
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Wakeful(Schedules, Runs, AppQueries, Agents):
+class Wakeful(Schedules, Runs, HeartbeatCommands, AppQueries, Agents):
     """A durable scheduler over one store.
 
     `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one
@@ -93,39 +89,6 @@ class Wakeful(Schedules, Runs, AppQueries, Agents):
     def on_stream(self, name: str, handler: Handler) -> Callable[[], None]:
         """Call it with the events of one stream (`runs`, `schedules`, `deliveries`, …); returns unsubscribe."""
         return self._bus.on(handler, name, self._clock)
-
-    # --- the heartbeat ------------------------------------------------------------------------------------------------
-
-    async def request_wake(
-        self,
-        reason: str = "manual",
-        text: str | None = None,
-        context_key: str | None = None,
-        **origin: Unpack[WakeOrigin],
-    ) -> bool:
-        """Request a turn of the heartbeat, and tell the agent why; returns whether it joined one already requested.
-
-        Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
-        `context_key`."""
-        return (await self.wake(reason, text, context_key, **origin)).is_coalesced
-
-    async def wake(
-        self,
-        reason: str = "manual",
-        text: str | None = None,
-        context_key: str | None = None,
-        **origin: Unpack[WakeOrigin],
-    ) -> WakeResult:
-        """`request_wake`, with the events that were evicted to make room for `text`."""
-        return await self._beats.request_wake(reason, text, context_key, **origin)
-
-    async def heartbeat(self) -> tuple[HeartbeatView, list[RunView]]:
-        """The state of the heartbeat, with its last turns."""
-        return await self._beats.standing()
-
-    async def system_events(self) -> list[SystemEvent]:
-        """The system events queued for the next turn."""
-        return await self._beats.events()
 
     # --- people -------------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from typing import Final
 from wakeful.core.time.instants import DAY, Instant, format_instant
 from wakeful.core.workflow.rows import HandlerRun, Workflow
 from wakeful.features.delivery.inbound import InboundFinding
-from wakeful.features.heartbeat.queries import standing
+from wakeful.features.heartbeat.queries import heartbeat_view
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.schedules.compiled import slots_named
 from wakeful.features.schedules.health import Finding
@@ -60,7 +60,7 @@ def inbound(found: Sequence[InboundFinding]) -> list[Finding]:
     """Problems with receiving messages from people."""
     if not found:
         return [Finding(CHANNELS, "ok", "messages are received on all inbound channels")]
-    shown = [Finding(CHANNELS, "warn", *one) for one in found[:NAMED_MAX]]
+    shown = [Finding(CHANNELS, "warn", *finding) for finding in found[:NAMED_MAX]]
     if len(found) > NAMED_MAX:
         shown.append(Finding(CHANNELS, "warn", f"{len(found) - NAMED_MAX} more", "see all: wakeful channels -o json"))
     return shown
@@ -71,8 +71,8 @@ def stopped_workflows(tx: Tx) -> list[Finding]:
     stopped = tx.workflows.stopped(limit=NAMED_MAX + 1)
     if not stopped:
         return [Finding(WORKFLOWS, "ok", "no workflow waits for a person")]
-    runs = tx.sessions.runs([one.open_run_id for one in stopped if one.open_run_id is not None])
-    found = [_stopped(one, runs.get(one.open_run_id or 0)) for one in stopped[:NAMED_MAX]]
+    runs = tx.sessions.runs([workflow.open_run_id for workflow in stopped if workflow.open_run_id is not None])
+    found = [_stopped(workflow, runs.get(workflow.open_run_id or 0)) for workflow in stopped[:NAMED_MAX]]
     if len(stopped) > NAMED_MAX:
         found.append(Finding(WORKFLOWS, "warn", "more workflows have stopped", "see all of them: wakeful workflows"))
     return found
@@ -82,15 +82,15 @@ def unloaded_modules(faults: Sequence[Fault]) -> list[Finding]:
     """Modules of `[workflows] modules` that could not be loaded."""
     cure = "correct [workflows] modules or the module, then restart the daemon"
     return [
-        Finding(WORKFLOWS, "warn", f"module {one.module} cannot be loaded: {one.error}", cure)
-        for one in faults[:NAMED_MAX]
+        Finding(WORKFLOWS, "warn", f"module {fault.module} cannot be loaded: {fault.error}", cure)
+        for fault in faults[:NAMED_MAX]
     ]
 
 
 def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
     """Topics whose oldest pending message has waited for more than a day."""
     found = tx.messages.waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
-    return [_waiting(one) for one in found]
+    return [_waiting(message) for message in found]
 
 
 def _waiting(one: Waiting) -> Finding:
@@ -111,7 +111,7 @@ def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:
 
 def budget(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> Finding:
     """Whether the heartbeat exceeded its turns per hour."""
-    view = standing(tx, terms, now=now)
+    view = heartbeat_view(tx, terms, now=now)
     if view.tripped_at is None:
         return Finding(HEARTBEAT, "ok", f"{view.turns_in_hour} turns within the last hour")
     most, since = terms.beats.turns_per_hour_max, format_instant(view.tripped_at)

@@ -15,7 +15,6 @@ from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
 from wakeful.app.delivery import Delivering, MakeChannels
 from wakeful.app.features import plug_workflows
-from wakeful.app.heartbeat import AppHeartbeat
 from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
@@ -115,7 +114,7 @@ class AppLifecycle:
         self._watched = stream
         self._make_listener = listener
         self._make_beside = beside
-        self._besides: list[BackgroundService] = []
+        self._services: list[BackgroundService] = []
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
@@ -135,7 +134,6 @@ class AppLifecycle:
         self._declared: list[New] = []
         self._parts: bootstrap.Parts | None = None
         self._ending: bootstrap.Parts | None = None  # set during the grace period of a shutdown
-        self._beating: AppHeartbeat | None = None
 
     # Tests on a virtual clock replace these.
     _open_store: OpenStore = staticmethod(bootstrap.open_store)
@@ -165,7 +163,6 @@ class AppLifecycle:
         try:
             self._parts = parts = await self._assemble(store, self._clock, self._complete_setup(store, poll))
             parts.engine.publish_terms(self._delivering.terms_hash)
-            self._beating = AppHeartbeat(parts, self._heartbeat)
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
 
@@ -176,14 +173,14 @@ class AppLifecycle:
             parts.engine.adopt = adopt
             await self._write_declared()
             mirror = [] if self._make_beside is None else [self._make_beside(parts)]
-            for beside in (*parts.besides, *mirror, *self._reporter(store)):
-                self._besides.append(beside)
-                await beside.start()
+            for service in (*parts.services, *mirror, *self._reporter(store)):
+                self._services.append(service)
+                await service.start()
             if self._ticks:
                 await parts.engine.start()
         except BaseException:
             self._parts = None
-            await self._stop_besides()
+            await self._stop_services()
             await self._delivering.close()
             await store.close()
             raise
@@ -198,7 +195,7 @@ class AppLifecycle:
         self._ending = parts
         try:
             await parts.engine.stop()
-            await self._stop_besides()
+            await self._stop_services()
             for action in parts.hooks.actions.values():
                 await action.close()
             await self._delivering.close()
@@ -272,9 +269,9 @@ class AppLifecycle:
         self._side_tasks.add(task)
         task.add_done_callback(self._side_tasks.discard)
 
-    async def _stop_besides(self) -> None:
-        while self._besides:
-            await self._besides.pop().stop()
+    async def _stop_services(self) -> None:
+        while self._services:
+            await self._services.pop().stop()
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -355,9 +352,3 @@ class AppLifecycle:
     async def _write_declared(self) -> None:
         """Write the schedules that were declared before the start."""
         raise NotImplementedError
-
-    @property
-    def _beats(self) -> AppHeartbeat:
-        if self._parts is None or self._beating is None:
-            raise RuntimeError(NOT_STARTED)
-        return self._beating

@@ -16,7 +16,9 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing_builders import as_instant
 from wakeful.features.delivery import alerts
 from wakeful.features.delivery.alerts import AlertView
+from wakeful.features.heartbeat.queries import upcoming_beats
 from wakeful.features.heartbeat.rules import HEARTBEAT
+from wakeful.features.heartbeat.why import why as why_heartbeat
 from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
 from wakeful.features.schedules.queries import Choice, Page, Pulse, Stats
@@ -102,7 +104,7 @@ class AppQueries(AppLifecycle):
             ahead = merged(
                 UpcomingPage([], until, False), self._others_ahead(tx, now=now, until=until, limit=limit), limit=limit
             )
-            names = [one for one in ahead.instants if one.slug == HEARTBEAT or ":" in one.slug]
+            names = [instant for instant in ahead.instants if instant.slug == HEARTBEAT or ":" in instant.slug]
             return timeline.others(tx, names, since=since, until=until, whole_until=ahead.until)
 
         return await self._open.store.read(look)
@@ -111,8 +113,12 @@ class AppQueries(AppLifecycle):
         """What will start besides planned instants of schedules."""
         return [
             *waiting_runs(tx, now=now, until=until, limit=limit),
-            *self._beats.upcoming(tx, until=until, limit=limit),
-            *(one for source in self._open.ahead for one in source(tx, now=now, until=until, limit=limit)),
+            *upcoming_beats(tx, self._heartbeat.terms, until=until, limit=limit),
+            *(
+                upcoming_run
+                for source in self._open.upcoming
+                for upcoming_run in source(tx, now=now, until=until, limit=limit)
+            ),
         ]
 
     async def pulse(self) -> Pulse:
@@ -162,7 +168,8 @@ class AppQueries(AppLifecycle):
         parts, now = self._open, self._clock.read().now
         asked = None if at is None else as_instant(at, "at")
         if slug == HEARTBEAT:
-            return await self._beats.why(asked)
+            beats = self._heartbeat.terms
+            return Why(*await parts.store.read(lambda tx: why_heartbeat(tx, beats, at=asked, now=now)))
         prefix, _, name = slug.partition(":")
         explain = parts.whys.get(prefix) if name else None
         if explain is not None:

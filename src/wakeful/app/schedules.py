@@ -14,6 +14,7 @@ from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_builders import as_instant
 from wakeful.engine.incidents import end_incident
 from wakeful.features.delivery import alerts
+from wakeful.features.heartbeat import planning
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
@@ -66,14 +67,14 @@ class Schedules(Definitions):
         """Start nothing until it is resumed, or until a time. `heartbeat`: no beats; a wake still causes a turn."""
         ends = None if until is None else as_instant(until, "until")
         if slug == HEARTBEAT:
-            await self._beats.pause(ends)
+            await self._command(lambda tx, now: planning.pause(tx, self._heartbeat.terms, now=now, until=ends))
             return
         await self._command(lambda tx, now: commands.pause(tx, slug, hooks=self._open.hooks, now=now, until=ends))
 
     async def resume(self, slug: str) -> None:
         """Resume a paused or disabled schedule, or `heartbeat`, from now on; its error count is reset."""
         if slug == HEARTBEAT:
-            await self._beats.resume()
+            await self._command(lambda tx, now: planning.resume(tx, self._heartbeat.terms, now=now))
             return
         await self._command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
 

@@ -199,11 +199,11 @@ class FeatureHooks(NamedTuple):
     appliers: Appliers = MappingProxyType({})
     gates: Sequence[Gate] = ()  # checked before a run of a schedule starts; with one of these no schedule is plain
     field_gates: Sequence[Gate] = ()  # the same for fields of a definition that make it not plain, such as `slot`
-    besides: Sequence[BackgroundService] = ()
+    services: Sequence[BackgroundService] = ()
     checks: Sequence[DefinitionCheck] = ()
     stored_checks: Sequence[StoredCheck] = ()
     on_settings: Sequence[OnSettings] = ()  # called in order, after the kernel
-    ahead: Sequence[UpcomingSource] = ()
+    upcoming: Sequence[UpcomingSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
 

@@ -123,7 +123,6 @@ async def assemble_with(
         clock,
         store_id,
         compilations,
-        alarms,
         actions,
         receipts,
         terms,
@@ -176,10 +175,10 @@ async def assemble_with(
         receipts=receipts,
         run_tokens=run_tokens,
         apply=apply,
-        besides=tuple(beside for plug in plugs for beside in plug.besides),
+        services=tuple(service for plug in plugs for service in plug.services),
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
-        ahead=tuple(source for plug in plugs for source in plug.ahead),
+        upcoming=tuple(source for plug in plugs for source in plug.upcoming),
         whys={prefix: explain for plug in plugs for prefix, explain in plug.whys.items()},
     )
 

@@ -75,10 +75,10 @@ class Parts:
     receipts: Receipts | None
     run_tokens: RunTokens | None
     apply: Callable[[Tx, Effect, Instant], bool]
-    besides: tuple[BackgroundService, ...] = ()
+    services: tuple[BackgroundService, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
     on_settings: tuple[OnSettings, ...] = ()
-    ahead: tuple[UpcomingSource, ...] = ()
+    upcoming: tuple[UpcomingSource, ...] = ()
     whys: Mapping[str, Explain] = field(default_factory=dict)
 
     @property
@@ -96,7 +96,6 @@ class FeatureContext:
     clock: Clock
     store_id: str  # idempotency keys carry it
     compilations: Compilations
-    schedule_alarms: ScheduleAlarms
     actions: Mapping[type[Any], Action]
     receipts: Receipts | None
     terms: Live[Terms]  # the current terms of all schedules

@@ -61,7 +61,7 @@ def plug(
     return FeatureHooks(
         alarms=[attempts, IncidentAlarms(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
         appliers=appliers,
-        besides=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
+        services=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
         on_silence=[partial(note_silence, terms=lambda: alerts.value)],
         on_settings=[pings.changed],
         checks=[partial(check_channels, registry)],

@@ -69,9 +69,9 @@ class Inbound:
 
 
 def _noted(known: tuple[Noted, ...], sender: str, words: str, now: Instant) -> tuple[Noted, ...]:
-    before = next((one for one in known if one.sender == sender), None)
+    before = next((noted for noted in known if noted.sender == sender), None)
     times = 1 if before is None else before.times + 1
-    others = tuple(one for one in known if one.sender != sender)
+    others = tuple(noted for noted in known if noted.sender != sender)
     return (Noted(sender, words[:NAME_MAX], now, times), *others)[:SENDERS_MAX]
 
 
@@ -98,24 +98,24 @@ def findings(state: Inbound, channel: str, *, is_allowed: Callable[[str], bool],
     for old, new in state.moved.items():
         cure = f'write "{new}" in place of "{old}" under [channels.{channel}]'
         found.append(InboundFinding(f"{channel}: the group {old} now has the id {new}", cure))
-    for one in state.unknown:
-        if _is_recent(one, now) and not is_allowed(one.sender):
-            said = f"{channel}: {one.words} (id {one.sender}) wrote but is not allowed to{_often(one)}"
-            cure = f'to allow it, add "{one.sender}" to senders under [channels.{channel}]; this expires after a day'
+    for noted in state.unknown:
+        if _is_recent(noted, now) and not is_allowed(noted.sender):
+            said = f"{channel}: {noted.words} (id {noted.sender}) wrote but is not allowed to{_often(noted)}"
+            cure = f'to allow it, add "{noted.sender}" to senders under [channels.{channel}]; this expires after a day'
             found.append(InboundFinding(said, cure))
-    for one in state.unreadable:
-        if _is_recent(one, now):
-            said = f"{channel}: a message from {one.sender} could not be read: it is {one.words}{_often(one)}"
+    for noted in state.unreadable:
+        if _is_recent(noted, now):
+            said = f"{channel}: a message from {noted.sender} could not be read: it is {noted.words}{_often(noted)}"
             found.append(InboundFinding(said, "only text and captions are read; the sender was notified"))
     return found
 
 
-def _is_recent(one: Noted, now: Instant) -> bool:
-    return now - one.last_at < KEPT_FOR
+def _is_recent(noted: Noted, now: Instant) -> bool:
+    return now - noted.last_at < KEPT_FOR
 
 
-def _often(one: Noted) -> str:
-    return f", {one.times} times, last at {format_instant(one.last_at)}" if one.times > 1 else ""
+def _often(noted: Noted) -> str:
+    return f", {noted.times} times, last at {format_instant(noted.last_at)}" if noted.times > 1 else ""
 
 
 def _decode(text: str) -> Inbound:
@@ -126,8 +126,8 @@ def _decode(text: str) -> Inbound:
         return Inbound(
             None if refused is None else ListenTrouble(*refused),
             kept["refused_at"],
-            tuple(Noted(**one) for one in kept["unknown"]),
-            tuple(Noted(**one) for one in kept["unreadable"]),
+            tuple(Noted(**stored) for stored in kept["unknown"]),
+            tuple(Noted(**stored) for stored in kept["unreadable"]),
             kept["moved"],
         )
     except (ValueError, KeyError, TypeError):

@@ -56,7 +56,7 @@ class IncidentReporter:
 
 def alert(tx: Tx, effect: Alert, now: Instant, *, reporter: IncidentReporter) -> None:
     """Alert people, unless the incident is already open."""
-    known = next((one for one in tx.incidents.open() if one.name == effect.incident), None)
+    known = next((incident for incident in tx.incidents.open() if incident.name == effect.incident), None)
     if known is not None and (_kind(known.name) in _EACH_TIME or now - known.last_at > QUIET):
         tx.incidents.close([effect.incident], at=now)
     if not tx.incidents.note(effect.incident, effect.text, at=now):
@@ -73,8 +73,12 @@ def recovered(tx: Tx, effect: Recovered, now: Instant, *, reporter: IncidentRepo
     if not over:
         return
     slug = slug_of(tx, over[0].name)
-    for one in over:
-        tx.report(Report(STREAM, "closed", {"incident": one.name, "text": one.text, "times": one.times}, slug=slug))
+    for incident in over:
+        tx.report(
+            Report(
+                STREAM, "closed", {"incident": incident.name, "text": incident.text, "times": incident.times}, slug=slug
+            )
+        )
     reporter.tell(tx, over_text(over[0], slug, now), now=now, purpose="note", slug=slug)
 
 

@@ -62,16 +62,16 @@ def look_at_outage(tx: Tx, row: Incident, now: Instant, *, reporter: IncidentRep
     fallen = tx.runs.fallen(after_id=row.run_id or 0, since=row.opened_at, until=row.last_at)
     if not fallen:
         return partial(_forget, row=row)
-    names = names_of(tx, {one.schedule_id for one in fallen})
+    names = names_of(tx, {gap.schedule_id for gap in fallen})
     text = _text(row, fallen, names)
     return partial(_report, row=row, text=text, now=now, reporter=reporter)
 
 
 def _text(row: Incident, fallen: Sequence[GapSummary], names: dict[int, str]) -> str:
-    missed, caught_up = sum(one.missed for one in fallen), sum(one.caught_up for one in fallen)
+    missed, caught_up = sum(gap.missed for gap in fallen), sum(gap.caught_up for gap in fallen)
     length = format_duration(max((row.last_at - row.opened_at) // MINUTE * MINUTE, MINUTE))
-    most = sorted(fallen, key=lambda one: -(one.missed + one.caught_up))
-    slugs = [names[one.schedule_id] for one in most if one.schedule_id in names]
+    most = sorted(fallen, key=lambda gap: -(gap.missed + gap.caught_up))
+    slugs = [names[gap.schedule_id] for gap in most if gap.schedule_id in names]
     named = ", ".join(slugs[:NAMED_MAX]) + (f" and {len(slugs) - NAMED_MAX} more" if len(slugs) > NAMED_MAX else "")
     return (
         f"{row.text} from {format_instant(row.opened_at)} to {format_instant(row.last_at)} ({length}). "

@@ -13,7 +13,7 @@ from wakeful.ports.store import Tx
 def channels(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[ChannelView]:
     """Every channel in routing order, then removed ones that still have deliveries."""
     counts = tx.deliveries.open_counts()
-    incidents = {one.name: one.text for one in tx.incidents.open()}
+    incidents = {incident.name: incident.text for incident in tx.incidents.open()}
     names = dict.fromkeys((*registry.names, *sorted(counts)))
     views = []
     for name in names:
@@ -36,7 +36,7 @@ def channels(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[Channel
 
 def inbound_findings(tx: Tx, registry: ChannelRegistry, *, now: Instant) -> list[InboundFinding]:
     """Problems with receiving on channels, on any node."""
-    return [one for name in registry.names for one in _inbound(tx, name, registry.get(name), now)]
+    return [finding for name in registry.names for finding in _inbound(tx, name, registry.get(name), now)]
 
 
 def _inbound(tx: Tx, name: str, channel: object, now: Instant) -> list[InboundFinding]:

@@ -48,7 +48,7 @@ class ChannelRegistry:
 
     def configure(self, channels: Mapping[str, Channel]) -> list[Channel]:
         """Replace the channels from the settings; returns those no longer used."""
-        gone = [one for name, one in self._configured.items() if channels.get(name) is not one]
+        gone = [channel for name, channel in self._configured.items() if channels.get(name) is not channel]
         self._configured = dict(channels)
         self._tell()
         return gone

@@ -3,10 +3,20 @@
 from dataclasses import dataclass
 from typing import Any
 
-from wakeful.core.heartbeat.heartbeat import Wake, due_of, flush_at, next_beat, timing_of, turns_within, wakes_of
+from wakeful.core.heartbeat.heartbeat import (
+    WINDOW,
+    Wake,
+    due_of,
+    flush_at,
+    next_beat,
+    timing_of,
+    turns_within,
+    wakes_of,
+)
 from wakeful.core.run.runs import Run
+from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Instant, format_duration, format_instant
-from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.heartbeat.state import find
 from wakeful.ports.store import SystemEvent, Tx
 
@@ -47,7 +57,7 @@ class HeartbeatView:
             "nextBeat": _text(self.next_beat),
             "nextTurn": _text(self.next_turn),
             "openRun": None if run is None else str(run.run_id),
-            "pending": [{"reason": one.reason, "own": one.is_own, "times": one.times} for one in self.wakes],
+            "pending": [{"reason": wake.reason, "own": wake.is_own, "times": wake.times} for wake in self.wakes],
             "askedAt": _text(self.asked_at),
             "retryAt": _text(self.retry_at),
             "budget": {
@@ -67,15 +77,15 @@ class HeartbeatView:
         }
 
 
-def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
+def heartbeat_view(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
     """Its current state; a heartbeat that was never started is disabled and empty."""
-    found = find(tx)
-    if found is None:
+    state = find(tx)
+    if state is None:
         nothing: tuple[Wake, ...] = ()
         return HeartbeatView(
             terms, "disabled", None, None, None, nothing, None, None, None, None, 0, 0, None, None, None, 0
         )
-    heartbeat, cadence = found
+    heartbeat, cadence = state
     run = None if cadence.open_run_id is None else tx.runs.lock([cadence.open_run_id]).get(cadence.open_run_id)
     held_until = heartbeat.held_until if heartbeat.held_until is not None and heartbeat.held_until > now else None
     beat = cadence.next_at if cadence.state == "active" else None
@@ -101,16 +111,16 @@ def standing(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
     )
 
 
-def next_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int) -> list[Instant]:
-    """The upcoming beats until a time."""
-    found = find(tx)
-    if found is None or found.cadence.state != "active":
+def upcoming_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int) -> list[Upcoming]:
+    """The upcoming beats until a time; each starts at the end of its window."""
+    state = find(tx)
+    if state is None or state.cadence.state != "active":
         return []
-    beats: list[Instant] = []
-    beat = found.cadence.next_at
-    while beat is not None and (due_at := due_of(terms.beats.hours, beat)) <= until and len(beats) < limit:
-        beats.append(due_at)
-        beat = next_beat(timing_of(found.heartbeat), terms.beats.hours, beat)
+    beats: list[Upcoming] = []
+    beat = state.cadence.next_at
+    while beat is not None and (at := due_of(terms.beats.hours, beat)) + WINDOW <= until and len(beats) < limit:
+        beats.append(Upcoming(at + WINDOW, HEARTBEAT, at, "beat"))
+        beat = next_beat(timing_of(state.heartbeat), terms.beats.hours, beat)
     return beats
 
 

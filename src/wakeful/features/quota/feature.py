@@ -68,8 +68,8 @@ class Quota:
             actions={WakeSpec: action},
             field_gates=[QuotaGate(slot_of)],
             stored_checks=[self._check],
-            besides=[self, SlotWatch(clock, self.check_up)],
-            ahead=[UpcomingWakes(self._registry)],
+            services=[self, SlotWatch(clock, self.check_up)],
+            upcoming=[UpcomingWakes(self._registry)],
             whys={"slot": WhySlot(self._registry)},
         )
 

@@ -68,8 +68,8 @@ class SlotRegistry:
     def change(self, config: Config) -> None:
         """Apply changed settings. A provider in use finishes its request first."""
         before, self._settings = self._settings, self._from_settings(self._settings, config)
-        kept = {id(one.provider) for one in self._settings.values()}
-        self._retired += [one.provider for one in before.values() if id(one.provider) not in kept]
+        kept = {id(defined.provider) for defined in self._settings.values()}
+        self._retired += [defined.provider for defined in before.values() if id(defined.provider) not in kept]
         self._config = config
         self._forget_stored()
 
@@ -97,7 +97,7 @@ class SlotRegistry:
     async def close(self) -> None:
         """Close all providers."""
         self._forget_stored()
-        for provider in [*self._retired, *(one.provider for one in self._settings.values())]:
+        for provider in [*self._retired, *(defined.provider for defined in self._settings.values())]:
             await provider.close()
         self._retired = []
 

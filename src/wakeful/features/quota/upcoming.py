@@ -21,7 +21,7 @@ class UpcomingWakes:
         self._registry = registry
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        found = [one for slot in tx.slots.all() for one in self._of(tx, slot, now=now, until=until, limit=limit)]
+        found = [wake for slot in tx.slots.all() for wake in self._of(tx, slot, now=now, until=until, limit=limit)]
         return sorted(found)[:limit]
 
     def _of(self, tx: Tx, slot: Slot, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
@@ -29,8 +29,8 @@ class UpcomingWakes:
         if not isinstance(defined, Defined):
             return []
         # A run that has yet to send its wake is listed among the waiting runs; later wakes depend on it.
-        sent = (one for one in fates(tx, slot, defined.rules, now=now, until=until) if one.skipped is None)
-        return [Upcoming(one.at, f"{OWNER}{slot.name}", one.at, "wake") for one in islice(sent, limit)]
+        sent = (fate for fate in fates(tx, slot, defined.rules, now=now, until=until) if fate.skipped is None)
+        return [Upcoming(wake.at, f"{OWNER}{slot.name}", wake.at, "wake") for wake in islice(sent, limit)]
 
 
 def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[PlannedWake]:

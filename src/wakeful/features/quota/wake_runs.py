@@ -102,15 +102,15 @@ class WakeRuns:
             if slot is None or not isinstance(defined, Defined):
                 settled.append(Settled(_alone(run, ending, now)))
                 continue
-            one, after = _settle(tx, run, ending, slot, defined.rules, now)
+            result, after = _settle(tx, run, ending, slot, defined.rules, now)
             if after.times_through > slot.times_through and run.started_at is not None:
                 gap = times_meanwhile(slot, defined.rules, since=run.started_at, now=now)
                 after = after if gap is None else record_gaps(tx, slot, after, [gap], now)
-            if isinstance(one.settlement, Close) and not one.settlement.stuck and after.wake_run_id == run.run_id:
+            if isinstance(result.settlement, Close) and not result.settlement.stuck and after.wake_run_id == run.run_id:
                 after = after._replace(wake_run_id=None)
             save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
             slots[run.schedule_id] = after
-            settled.append(one._replace(effects=one.effects or _observed(run, one.settlement, slot.name)))
+            settled.append(result._replace(effects=result.effects or _observed(run, result.settlement, slot.name)))
         return settled
 
     def _look(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Slot]:

@@ -56,7 +56,7 @@ def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
             compiled = read_stored(row.schedule_id, row.version, row.definition)
             if isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt):
                 agents[row.schedule_id] = compiled.definition.action.agent
-        found += [(agents[schedule_id], one) for schedule_id, one in tx.cadences.lock(agents).items()]
+        found += [(agents[schedule_id], item) for schedule_id, item in tx.cadences.lock(agents).items()]
         if len(rows) < _PAGE:
             break
         after = rows[-1].slug

@@ -43,13 +43,13 @@ class Put(NamedTuple):
 def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
     """Write definitions: new ones in one batch, existing ones as edits. A refused one does not affect the others."""
     fates: dict[int, Put | Invalid] = {}
-    for index, one in enumerate(checked):
+    for index, item in enumerate(checked):
         try:
-            refuse_past(one.definition, now)
-            _refuse_unknown(tx, one.definition, hooks)
+            refuse_past(item.definition, now)
+            _refuse_unknown(tx, item.definition, hooks)
         except Invalid as refused:
             fates[index] = refused
-    fresh = [(index, one.definition) for index, one in enumerate(checked) if index not in fates]
+    fresh = [(index, new.definition) for index, new in enumerate(checked) if index not in fates]
     rows = [NewSchedule(new.slug, encode_definition(new), _is_zoned(new), now) for _, new in fresh]
     created: list[Compiled] = []
     known: list[int] = []
@@ -203,14 +203,14 @@ def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
     beginnings: dict[tuple[int, bool | None], tuple[Cadence, Alarm]] = {}
     cadences: list[Cadence] = []
     alarms: list[Alarm] = []
-    for one in created:
-        alike = (id(one.rules), one.definition.enabled)
+    for compiled in created:
+        alike = (id(compiled.rules), compiled.definition.enabled)
         begun = beginnings.get(alike)
         if begun is None:
-            cadence, alarm = beginnings[alike] = _begin(tx, one, now)
+            cadence, alarm = beginnings[alike] = _begin(tx, compiled, now)
         else:
-            cadence = Cadence._make((one.schedule_id, *begun[0][1:]))
-            alarm = begun[1]._replace(ref=one.schedule_id)
+            cadence = begun[0]._replace(schedule_id=compiled.schedule_id)
+            alarm = begun[1]._replace(ref=compiled.schedule_id)
         cadences.append(cadence)
         alarms.append(alarm)
     tx.cadences.add_many(cadences)

@@ -55,7 +55,12 @@ def _no_reply(run: Run, definition: Definition, error: str | None) -> Reply:
 def _deliver(run: Run, definition: Definition, text: str, *, is_note: bool = False) -> tuple[Deliver, ...]:
     return tuple(
         Deliver(
-            text, None if one.channel == "last" else one.channel, one.to, run.run_id, definition.slug, is_note=is_note
+            text,
+            None if addressee.channel == "last" else addressee.channel,
+            addressee.to,
+            run.run_id,
+            definition.slug,
+            is_note=is_note,
         )
-        for one in addressees_of(definition)
+        for addressee in addressees_of(definition)
     )

@@ -49,8 +49,10 @@ class Resets:
         after_id = 0
         while schedules := tx.schedules.after_reset(after_id=after_id, limit=STEP):
             after_id = schedules[-1].schedule_id
-            compiled = self._compilations.of(tx, [(one.schedule_id, one.version) for one in schedules])
-            _plan(tx, {one.schedule_id: one.rules for one in compiled.values() if _waits(one, effect.slot)}, now)
+            compiled = self._compilations.of(tx, [(schedule.schedule_id, schedule.version) for schedule in schedules])
+            _plan(
+                tx, {known.schedule_id: known.rules for known in compiled.values() if _waits(known, effect.slot)}, now
+            )
 
 
 def _plan(tx: Tx, rules: Mapping[int, Rules], now: Instant) -> None:
@@ -64,7 +66,9 @@ def _plan(tx: Tx, rules: Mapping[int, Rules], now: Instant) -> None:
     moved.sort()
     if moved:
         tx.cadences.save_many(moved)
-        tx.alarms.move_many(ALARM_SCHEDULE, [(one.schedule_id, due_at(one, rules[one.schedule_id])) for one in moved])
+        tx.alarms.move_many(
+            ALARM_SCHEDULE, [(cadence.schedule_id, due_at(cadence, rules[cadence.schedule_id])) for cadence in moved]
+        )
 
 
 def _waits(compiled: Compiled | Broken, slot: str) -> TypeGuard[Compiled]:

@@ -69,8 +69,8 @@ class ScheduleRuns:
         given_up: dict[int, str] = {}
         for run, ending in ended:
             cadence, compiled = cadences.get(run.schedule_id), current.get(run.schedule_id)
-            one, moved = _settle(run, ending, own[run.run_id], cadence, compiled, self._node, now)
-            settled.append(one)
+            result, moved = _settle(run, ending, own[run.run_id], cadence, compiled, self._node, now)
+            settled.append(result)
             if cadence is not None and moved is not None:
                 if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
                     if moved.state == "active":
@@ -140,9 +140,13 @@ class ScheduleRuns:
         if not changed:
             return
         # A session starts once and lasts long: the node that started it is not written with every settlement.
-        begun = [one for one in changed if one.session_node != before[one.schedule_id].session_node]
+        begun = [cadence for cadence in changed if cadence.session_node != before[cadence.schedule_id].session_node]
         # Settling never resumes a schedule, so most rows need no second look.
-        turned = [one for one in changed if one.state != "active" and is_turned(before[one.schedule_id], one)]
+        turned = [
+            cadence
+            for cadence in changed
+            if cadence.state != "active" and is_turned(before[cadence.schedule_id], cadence)
+        ]
         tx.cadences.save_settled(changed, turned=turned)
         if begun:
             tx.cadences.save_many(begun)

@@ -85,8 +85,8 @@ def others(
 ) -> list[Other]:
     """Everything else that has something planned, by name."""
     planned: dict[str, list[tuple[Instant, bool]]] = {}
-    for one in sorted(ahead):
-        planned.setdefault(one.slug, []).append((one.due_at, True))
+    for instant in sorted(ahead):
+        planned.setdefault(instant.slug, []).append((instant.due_at, True))
     owners = {slug: owner for slug in sorted(planned) if (owner := tx.owners.find(slug)) is not None or ":" in slug}
     ran = tx.runs.latest([owner for owner in owners.values() if owner is not None], limit=marks + 1)
     found = []
@@ -120,7 +120,7 @@ def rows(
         if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
             # Instants outside active hours are passed over but count, so that a narrow window stays cheap.
             walked = islice(ahead_of(schedule, cadences[key], opened, now), marks + 1)
-            ahead = [(shown_at(one, compiled.rules), is_started) for one, is_started in walked]
+            ahead = [(shown_at(instant, compiled.rules), is_started) for instant, is_started in walked]
         waiting = opened.get(cadences[key].open_run_id or 0)
         if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
             ahead.insert(0, (waiting.next_attempt_at or now, True))

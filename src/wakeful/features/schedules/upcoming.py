@@ -96,20 +96,24 @@ def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -
         hours = compiled.definition.active_hours
         walked = islice(_instants(rules, next_after(rules.timing, after)), STEPS_MAX)
         return list(islice((at for at in walked if hours is None or is_active(hours, at)), count))
-    ahead = (one for one, is_started in islice(ahead_of(schedule, cadence, opened, now), STEPS_MAX) if is_started)
-    times = (shown_at(one, rules) for one in ahead)
+    ahead = (
+        instant for instant, is_started in islice(ahead_of(schedule, cadence, opened, now), STEPS_MAX) if is_started
+    )
+    times = (shown_at(instant, rules) for instant in ahead)
     first = [] if waiting is None or waiting.next_attempt_at is None else [waiting.next_attempt_at]
     return [at for at in [*first, *islice((at for at in times if at > after), count)] if at > after][:count]
 
 
-def shown_at(one: Upcoming, rules: Rules) -> Instant:
+def shown_at(instant: Upcoming, rules: Rules) -> Instant:
     """The planned time, which people know; or the actual time, if more than its stagger delays it."""
-    return one.due_at if one.due_at > one.planned_at + rules.offset else one.planned_at
+    return instant.due_at if instant.due_at > instant.planned_at + rules.offset else instant.planned_at
 
 
 def open_runs(tx: Tx, cadences: list[Cadence]) -> dict[int, Run]:
     """The open and queued runs of these schedules, by id."""
-    wanted = [run_id for one in cadences for run_id in (one.open_run_id, one.queued_run_id) if run_id is not None]
+    wanted = [
+        run_id for cadence in cadences for run_id in (cadence.open_run_id, cadence.queued_run_id) if run_id is not None
+    ]
     return tx.runs.lock(sorted(wanted)) if wanted else {}
 
 

@@ -139,7 +139,7 @@ class RunView:
         if self.delivery is not None:
             out["delivery"] = self.delivery.to_json()
         if self.deliveries:
-            out["deliveries"] = [{**one.to_json(), "purpose": one.purpose} for one in self.deliveries]
+            out["deliveries"] = [{**delivery.to_json(), "purpose": delivery.purpose} for delivery in self.deliveries]
         if self.blocked_by is not None:
             out["blockedBy"] = str(self.blocked_by)
         if self.is_stuck:

@@ -79,15 +79,17 @@ class WorkflowAlarms:
             return RingResult((), 0)
         flows = read_flows(tx, workflows)
         oldest = _by_workflow(tx.messages.oldest(flows))
-        sessions = tx.sessions.by_ids([one.session_id for one in workflows if one.session_id is not None])
+        sessions = tx.sessions.by_ids(
+            [workflow.session_id for workflow in workflows if workflow.session_id is not None]
+        )
         steps: list[_Step] = []
         for flow in flows.values():
             session = sessions.get(flow.workflow.session_id or 0)
             known = self._compilations.of(flow.workflow)
             steps.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), now))
         starts = [self._start(step, now, gap_reason) for step in steps]
-        due, after = _runs(tx, [one for one in starts if isinstance(one, _Started)], now)
-        after |= {one.flow.workflow.workflow_id: one.flow for one in starts if isinstance(one, _Step)}
+        due, after = _runs(tx, [start for start in starts if isinstance(start, _Started)], now)
+        after |= {start.flow.workflow.workflow_id: start.flow for start in starts if isinstance(start, _Step)}
         save_flows(tx, [(flows[key], after[key]) for key in flows], now)
         # An alarm that rang without effect is recomputed as well.
         touch(tx, [flow for key, flow in flows.items() if after[key] is flow], now)
@@ -143,7 +145,7 @@ class _Started(NamedTuple):
 
 def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, WorkflowState]]:
     """The new runs, with the ledger rows of instants skipped before them."""
-    ids = iter(tx.runs.reserve_ids(sum(2 if one.start.gap is not None else 1 for one in started)))
+    ids = iter(tx.runs.reserve_ids(sum(2 if run.start.gap is not None else 1 for run in started)))
     due: list[Due] = []
     gaps: list[Run] = []
     rows: list[HandlerRun] = []
@@ -173,7 +175,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
         tx.runs.add_many(gaps)
     if rows:
         tx.sessions.add_runs(rows)
-        tx.sessions.save_many([one.step.session for one in started if one.step.session is not None])
+        tx.sessions.save_many([run.step.session for run in started if run.step.session is not None])
     return due, after
 
 

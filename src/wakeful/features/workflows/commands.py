@@ -90,8 +90,8 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
     known = None if workflow.session_id is None else tx.sessions.by_ids([workflow.session_id]).get(workflow.session_id)
     if workflow.open_run_id is not None or (known is not None and known.producers_left != "[]"):
         raise Conflict(f"workflow '{name}' is already running; wait until it has finished")
-    flow = end_session(tx, _unheld(before, [one.name for one in before.producers]), "completed", None, now)
-    flow, session = open_session(tx, flow, "manual", [one.name for one in before.producers], now)
+    flow = end_session(tx, _unheld(before, [producer.name for producer in before.producers]), "completed", None, now)
+    flow, session = open_session(tx, flow, "manual", [producer.name for producer in before.producers], now)
     save_flows(tx, [(before, flow)], now)
     return session.session_id
 
@@ -200,7 +200,7 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
     stopped, after_id = 0, 0
     while workflows := tx.workflows.after(after_id, limit=STEP):
         after_id = workflows[-1].workflow_id
-        going = [one for one in workflows if one.status == "active" and one.error is None]
+        going = [workflow for workflow in workflows if workflow.status == "active" and workflow.error is None]
         before = read_flows(tx, going)
         pairs = [(flow, with_workflow(flow, error=error, error_at=now)) for flow in before.values()]
         for _, flow in pairs:
@@ -213,10 +213,14 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
 def flag_pending(tx: Tx, flow: WorkflowState) -> WorkflowState:
     """Make each consumer with pending messages run once, from its oldest message on."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
-    waiting = {one.consumer for one in flow.subscriptions.values() if one.is_active and _key(flow, one) in pending}
+    waiting = {
+        subscription.consumer
+        for subscription in flow.subscriptions.values()
+        if subscription.is_active and _key(flow, subscription) in pending
+    }
     handlers = {
-        name: one._replace(is_flagged=FRESH) if name in waiting and one.kind == "consumer" else one
-        for name, one in flow.handlers.items()
+        name: handler._replace(is_flagged=FRESH) if name in waiting and handler.kind == "consumer" else handler
+        for name, handler in flow.handlers.items()
     }
     return flow._replace(handlers=handlers)
 
@@ -228,17 +232,19 @@ def _key(flow: WorkflowState, subscription: Subscription) -> SubscriptionKey:
 def _unheld(flow: WorkflowState, names: Iterable[str]) -> WorkflowState:
     """Retry handlers that could not be reached now: a person requested it."""
     held = [flow.handlers[name] for name in names if flow.handlers[name].held_until is not None]
-    return flow._replace(handlers={**flow.handlers, **{one.name: one._replace(held_until=None) for one in held}})
+    return flow._replace(
+        handlers={**flow.handlers, **{handler.name: handler._replace(held_until=None) for handler in held}}
+    )
 
 
 def publish_now(tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Instant) -> list[Put]:
     """Publish messages manually into a topic that has a consumer."""
     before = held(tx, name)
-    for one in messages:
-        _must_be_read(before, one.topic)
+    for message in messages:
+        _must_be_read(before, message.topic)
     flow, put = publish(tx, before, messages, run_id=None, now=now)
     save_flows(tx, [(before, flow)], now)
-    fresh = sum(one.fate != "duplicate" for one in put)
+    fresh = sum(result.fate != "duplicate" for result in put)
     if fresh:
         tell(tx, flow.workflow, "published", data={"topic": messages[0].topic, "count": fresh})
     return put
@@ -261,7 +267,7 @@ def skip_messages(
     flow = held(tx, name)
     if topic not in flow.topics:
         raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
-    found = tx.messages.by_ids(flow.workflow.workflow_id, [(topic, one) for one in message_ids])
+    found = tx.messages.by_ids(flow.workflow.workflow_id, [(topic, message_id) for message_id in message_ids])
     rows: list[Message] = []
     for one in message_ids:
         own = [row for row in found.get((topic, one), {}).values() if consumer in (None, row.consumer)]

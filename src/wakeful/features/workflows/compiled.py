@@ -61,5 +61,5 @@ class Compilations:
 
 def compiled(version: int, definition: WorkflowDefinition) -> Compiled:
     """Compile a definition."""
-    handlers = {one.name: one for one in definition.handlers}
+    handlers = {handler.name: handler for handler in definition.handlers}
     return Compiled(version, definition, handlers, looping(definition.consumers))

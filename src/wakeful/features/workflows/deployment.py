@@ -104,7 +104,7 @@ def _rearranged(
     or have a changed schedule are due immediately, the others keep their time; every consumer runs once; handler state
     is kept."""
     workflow_id = flow.workflow.workflow_id
-    timings = {one.name: one.timing for one in known.producers} if known is not None else {}
+    timings = {producer.name: producer.timing for producer in known.producers} if known is not None else {}
     handlers: dict[str, Handler] = {}
     for place, one in enumerate(definition.handlers):
         kind: Literal["producer", "consumer"] = "producer" if isinstance(one, Producer) else "consumer"

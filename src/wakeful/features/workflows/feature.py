@@ -58,7 +58,7 @@ class Workflows:
 
     def declare(self, name: str) -> Workflow:
         """A workflow declared in Python, deployed at the start. The same name returns the same workflow."""
-        known = next((one for one in self._functions.all if one.name == name), None)
+        known = next((workflow for workflow in self._functions.all if workflow.name == name), None)
         if known is None:
             self.add(known := Workflow(name))
         return known
@@ -101,8 +101,8 @@ class Workflows:
             alarms=[WorkflowAlarms(self.compilations)],
             keepers=[HandlerRuns(kind, self.compilations, store_id=store_id) for kind in (PRODUCER, CONSUMER)],
             actions={HandlerSpec: HandlerAction(store, clock, self._answers)},
-            besides=[self],
-            ahead=[UpcomingHandlers(self.compilations)],
+            services=[self],
+            upcoming=[UpcomingHandlers(self.compilations)],
             whys={"workflow": WhyWorkflow(self.compilations)},
         )
 
@@ -327,9 +327,9 @@ def _states(tx: Tx, name: str) -> dict[str, Any]:
         return {}
     handlers = tx.workflows.handlers([row.workflow_id]).get(row.workflow_id, ())
     states: dict[str, Any] = {}
-    for one in handlers:
+    for handler in handlers:
         with suppress(ValueError):
-            states |= {} if one.state is None else {one.name: json.loads(one.state)}
+            states |= {} if handler.state is None else {handler.name: json.loads(handler.state)}
     return states
 
 

@@ -79,7 +79,7 @@ class Functions:
 def _context(question: HandlerRequest, fire: Fire) -> Context:
     more = question.more
     messages = {
-        topic: [Received(one["id"], one["payload"], one["attempt"]) for one in listed]
+        topic: [Received(message["id"], message["payload"], message["attempt"]) for message in listed]
         for topic, listed in more.get("messages", {}).items()
     }
     return Context(
@@ -101,8 +101,10 @@ def _as_json(value: Any) -> Any:
     match value:
         case Produced(messages=messages, state=state):
             listed = [
-                {"topic": one.topic, "id": one.id, "payload": one.payload} if isinstance(one, Publish) else one
-                for one in messages
+                {"topic": message.topic, "id": message.id, "payload": message.payload}
+                if isinstance(message, Publish)
+                else message
+                for message in messages
             ]
             return {"messages": listed, **({} if state is None else {"state": state})}
         case Prepare(reservations=reservations, data=data, ui=ui, wake_at=wake_at, skip=skip, show=show):
@@ -113,7 +115,7 @@ def _as_json(value: Any) -> Any:
             }
             written = format_instant(as_instant(wake_at, "wake_at")) if isinstance(wake_at, datetime) else wake_at
             named = {"data": data, "ui": ui, "wakeAt": written}
-            return out | {name: one for name, one in named.items() if one is not None}
+            return out | {name: value for name, value in named.items() if value is not None}
         case _:
             return value
 

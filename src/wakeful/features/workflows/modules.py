@@ -63,7 +63,7 @@ def try_out(modules: Sequence[str], folder: Path) -> Sequence[Fault]:
         done = subprocess.run(  # noqa: S603 - this very Python, and names that the settings have checked
             argv, capture_output=True, text=True, timeout=TRY_TIMEOUT, check=False, stdin=subprocess.DEVNULL
         )
-        return [Fault(*one) for one in json.loads(last_line(done.stdout))]
+        return [Fault(*fault) for fault in json.loads(last_line(done.stdout))]
     except subprocess.TimeoutExpired:
         return [Fault(modules[0], f"importing takes longer than {TRY_TIMEOUT:g} s")]
     except (ValueError, OSError) as error:
@@ -72,7 +72,7 @@ def try_out(modules: Sequence[str], folder: Path) -> Sequence[Fault]:
 
 def _load(module: str) -> list[Workflow] | Fault:
     try:
-        found = [one for one in vars(importlib.import_module(module)).values() if isinstance(one, Workflow)]
+        found = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Workflow)]
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

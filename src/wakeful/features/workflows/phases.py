@@ -125,12 +125,12 @@ def _move(
 
 
 def _pending(tx: Tx, workflow_id: int, topic: str, consumer: str, ids: Sequence[str], verb: str) -> list[Message]:
-    found = tx.messages.by_ids(workflow_id, [(topic, one) for one in ids])
+    found = tx.messages.by_ids(workflow_id, [(topic, key) for key in ids])
     rows: list[Message] = []
-    for one in ids:
-        row = found.get((topic, one), {}).get(consumer)
+    for key in ids:
+        row = found.get((topic, key), {}).get(consumer)
         if row is None or row.status != "pending":
             stands = "there is no such message" if row is None else f"it is {row.status}"
-            raise WrongAnswer(f"{verb} {shown(one)} in '{topic}', but {stands}; choose from what you were given")
+            raise WrongAnswer(f"{verb} {shown(key)} in '{topic}', but {stands}; choose from what you were given")
         rows.append(row)
     return rows

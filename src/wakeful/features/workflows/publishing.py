@@ -31,9 +31,9 @@ def publish(
     reserved, consumed or skipped one is unchanged. The caller holds the workflow's lock, and saves the flow."""
     if not messages:
         return flow, []
-    known = tx.messages.by_ids(flow.workflow.workflow_id, [(one.topic, one.message_id) for one in messages])
+    known = tx.messages.by_ids(flow.workflow.workflow_id, [(message.topic, message.message_id) for message in messages])
     writing = _Writing(flow, known, run_id, now)
-    put = [writing.put(one) for one in messages]
+    put = [writing.put(message) for message in messages]
     if not writing.written:
         return flow, put
     tx.messages.put_many(list(writing.written.values()))
@@ -63,12 +63,12 @@ class _Writing:
         before = {consumer: self._before(message, consumer, known) for consumer in self._readers(message.topic)}
         changed = [self._write(message, consumer, row) for consumer, row in before.items() if _is_open(row)]
         if not changed:
-            return Put(message.topic, message.message_id, "duplicate", max(one.seq for one in known.values()))
+            return Put(message.topic, message.message_id, "duplicate", max(stored.seq for stored in known.values()))
         is_new = not known and not any(before.values())
         return Put(message.topic, message.message_id, "published" if is_new else "updated", changed[-1].seq)
 
     def _readers(self, topic: str) -> list[str]:
-        return [one.consumer for one in self._flow.readers_of(topic)] or [NO_CONSUMER]
+        return [subscription.consumer for subscription in self._flow.readers_of(topic)] or [NO_CONSUMER]
 
     def _before(self, message: NewMessage, consumer: str, known: Mapping[str, Message]) -> Message | None:
         return self.written.get((message.topic, consumer, message.message_id)) or known.get(consumer)

@@ -242,7 +242,9 @@ class Workflow:
     def definition(self) -> WorkflowDefinition:
         """The definition that is stored."""
         producers = tuple(producer for producer, _ in self._producers.values())
-        return WorkflowDefinition(self.name, producers, tuple(made(one) for made, one in self._consumers.values()))
+        return WorkflowDefinition(
+            self.name, producers, tuple(made(consumer) for made, consumer in self._consumers.values())
+        )
 
     def function(self, handler: str, phase: str) -> Callable[..., Any] | None:
         """The function of a phase; None if the phase does nothing."""

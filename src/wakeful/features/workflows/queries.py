@@ -28,7 +28,7 @@ def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now
     counts: dict[int, dict[tuple[str, str], dict[MessageStatus, int]]] = {}
     for (workflow_id, topic, consumer), by_status in tx.messages.counts(flows).items():
         counts.setdefault(workflow_id, {})[topic, consumer] = by_status
-    open_ids = [one.open_run_id for one in workflows if one.open_run_id is not None]
+    open_ids = [workflow.open_run_id for workflow in workflows if workflow.open_run_id is not None]
     runs, owns = (tx.runs.lock(open_ids), tx.sessions.runs(open_ids)) if open_ids else ({}, {})
     return [
         workflow_view(

@@ -133,7 +133,7 @@ def _commit(
             _count_jumped(tx, flow, producer, run, now)
             handler = handler._replace(next_at=next_after(producer.timing, max(now, run.planned_at)))
         flow = with_handler(flow, handler)
-    fresh = sum(one.fate != "duplicate" for one in put)
+    fresh = sum(result.fate != "duplicate" for result in put)
     own = reached(own, "committed", now)._replace(published=fresh, tries=0)
     flow = with_workflow(flow, open_run_id=None, freed_at=now)
     said = f"{own.handler}: {status} {settled}, published {fresh}" if own.kind == "consumer" else ""
@@ -148,7 +148,7 @@ def _commit(
 def _looks_again(tx: Tx, flow: WorkflowState, consumer: Handler) -> Handler:
     """After a run that reserved messages: it runs again only if messages are left for it."""
     pending = tx.messages.oldest([flow.workflow.workflow_id])
-    subscribed = {one.topic for one in flow.subscribed_by(consumer.name)}
+    subscribed = {subscription.topic for subscription in flow.subscribed_by(consumer.name)}
     if any(name == consumer.name and topic in subscribed for _, topic, name in pending):
         return consumer._replace(is_flagged=consumer.is_flagged or FOLLOWING)
     return with_page(consumer, None)

@@ -27,7 +27,7 @@ HANDLER: Final = "handler"
 
 def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, WorkflowState]:
     """These locked workflows with their handlers, topics and subscriptions, in three queries."""
-    rows = {one.workflow_id: one for one in workflows}
+    rows = {row.workflow_id: row for row in workflows}
     handlers, topics, subscriptions = (
         tx.workflows.handlers(rows),
         tx.workflows.topics(rows),
@@ -36,9 +36,12 @@ def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, WorkflowState
     return {
         workflow_id: WorkflowState(
             workflow,
-            {one.name: one for one in handlers.get(workflow_id, ())},
-            {one.name: one for one in topics.get(workflow_id, ())},
-            {(one.topic, one.consumer): one for one in subscriptions.get(workflow_id, ())},
+            {handler.name: handler for handler in handlers.get(workflow_id, ())},
+            {topic.name: topic for topic in topics.get(workflow_id, ())},
+            {
+                (subscription.topic, subscription.consumer): subscription
+                for subscription in subscriptions.get(workflow_id, ())
+            },
         )
         for workflow_id, workflow in rows.items()
     }
@@ -90,7 +93,7 @@ def with_handler(flow: WorkflowState, handler: Handler) -> WorkflowState:
 
 def with_subscriptions(flow: WorkflowState, subscriptions: Iterable[Subscription]) -> WorkflowState:
     """The flow with some subscriptions changed."""
-    changed = {(one.topic, one.consumer): one for one in subscriptions}
+    changed = {(subscription.topic, subscription.consumer): subscription for subscription in subscriptions}
     return flow._replace(subscriptions={**flow.subscriptions, **changed})
 
 
@@ -122,7 +125,7 @@ def release(tx: Tx, flow: WorkflowState, run_id: int, now: Instant) -> WorkflowS
 
 def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) -> int:
     """Mark a run's reserved messages as consumed or skipped; returns how many."""
-    rows = [one._replace(status=status, updated_at=now) for one in tx.messages.of_run(run_id)]
+    rows = [message._replace(status=status, updated_at=now) for message in tx.messages.of_run(run_id)]
     if rows:
         tx.messages.save_many(rows)
     return len(rows)

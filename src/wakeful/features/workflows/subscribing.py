@@ -23,13 +23,21 @@ def subscribed(tx: Tx, flow: WorkflowState, definition: WorkflowDefinition) -> t
     warnings: list[str] = []
     for topic in topics:
         wanted = readers.get(topic, [])
-        had = [one.consumer for one in subscriptions.values() if one.topic == topic and one.is_active]
+        had = [
+            subscription.consumer
+            for subscription in subscriptions.values()
+            if subscription.topic == topic and subscription.is_active
+        ]
         left = [name for name in had if name not in wanted]
         new = [name for name in wanted if (topic, name) not in subscriptions]
         for name in wanted:
             known = subscriptions.get((topic, name), Subscription(workflow_id, topic, name, 0, 0, 1))
             subscriptions[topic, name] = known._replace(is_active=1)
-        held = [one.consumer for one in subscriptions.values() if one.topic == topic and one.consumer not in wanted]
+        held = [
+            subscription.consumer
+            for subscription in subscriptions.values()
+            if subscription.topic == topic and subscription.consumer not in wanted
+        ]
         predecessors = left if had else held
         if len(new) == 1 and len(predecessors) == 1:
             _inherit(tx, flow, subscriptions, topic, predecessors[0], new[0], warnings)

@@ -2,7 +2,7 @@
 
 import heapq
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Final
 
 from wakeful.core.run.runs import Run
@@ -30,19 +30,20 @@ class UpcomingHandlers:
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
         due = tx.workflows.due(now=until, limit=limit + SPARE)
-        busy = [one for one in tx.workflows.page(after=None, limit=BUSY_MAX) if one.open_run_id is not None]
-        flows = read_flows(tx, {one.workflow_id: one for one in [*due, *busy]}.values())
-        runs = tx.runs.lock(sorted(one.open_run_id for one in busy if one.open_run_id is not None)) if busy else {}
+        busy = [
+            workflow for workflow in tx.workflows.page(after=None, limit=BUSY_MAX) if workflow.open_run_id is not None
+        ]
+        flows = read_flows(tx, {workflow.workflow_id: workflow for workflow in [*due, *busy]}.values())
+        runs = (
+            tx.runs.lock(sorted(workflow.open_run_id for workflow in busy if workflow.open_run_id is not None))
+            if busy
+            else {}
+        )
         lines = [
             line for flow in flows.values() for line in ahead_of(flow, self._compilations.of(flow.workflow), runs, now)
         ]
         merged = heapq.merge(*lines)
-        found: list[Upcoming] = []
-        for one in islice(merged, limit):
-            if one.due_at > until:
-                break
-            found.append(one)
-        return found
+        return list(takewhile(lambda planned: planned.due_at <= until, islice(merged, limit)))
 
 
 def ahead_of(flow: WorkflowState, known: Known, runs: dict[int, Run], now: Instant) -> list[Iterator[Upcoming]]:
@@ -53,7 +54,9 @@ def ahead_of(flow: WorkflowState, known: Known, runs: dict[int, Run], now: Insta
     run = runs.get(workflow.open_run_id or 0)
     # One handler at a time: whatever is due before a waiting run's retry waits for it.
     free_at = max(now, 0 if run is None else run.next_attempt_at or 0)
-    lines = [_producer(workflow.slug, one, known, max(free_at, one.held_until or 0)) for one in flow.producers]
+    lines = [
+        _producer(workflow.slug, producer, known, max(free_at, producer.held_until or 0)) for producer in flow.producers
+    ]
     for consumer in flow.consumers:
         held_until = max(consumer.held_until or 0, workflow.limited_until or 0)
         lines.append(_consumer(flow, consumer, max(free_at, held_until), now))

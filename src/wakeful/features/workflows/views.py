@@ -69,12 +69,15 @@ def _handler_view(
     }
     if row.kind == "producer":
         return {"nextRun": text_of(row.next_at), "queued": is_queued(flow.workflow, row, now), **view}
-    messages = {one.topic: _counts([counts.get((one.topic, row.name), {})]) for one in flow.subscribed_by(row.name)}
+    messages = {
+        subscription.topic: _counts([counts.get((subscription.topic, row.name), {})])
+        for subscription in flow.subscribed_by(row.name)
+    }
     return {"wakeAt": text_of(row.wake_at), "dirty": is_dirty(flow, row), "messages": messages, **view}
 
 
 def _counts(several: Sequence[Mapping[MessageStatus, int]]) -> dict[str, int]:
-    return {status: sum(one.get(status, 0) for one in several) for status in MESSAGE_STATUSES}
+    return {status: sum(counts.get(status, 0) for counts in several) for status in MESSAGE_STATUSES}
 
 
 def run_view(own: HandlerRun, run: Run | None) -> dict[str, Any]:
