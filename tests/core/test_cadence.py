@@ -20,8 +20,8 @@ from wakeful.core.schedule.cadence import (
     ring,
     turn_back,
 )
-from wakeful.core.schedule.policies import DAY, GRACE, HOUR, MINUTE, SECOND, CatchUp
-from wakeful.core.time.instants import parse_instant
+from wakeful.core.schedule.policies import GRACE, CatchUp
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
 
 T0 = parse_instant("2026-01-30T09:00:00Z")

@@ -32,8 +32,8 @@ from wakeful.core.schedule.cadence import (
     ring,
     turn_back,
 )
-from wakeful.core.schedule.policies import DAY, HOUR, MINUTE, NO_RETRY, SECOND
-from wakeful.core.time.instants import parse_instant
+from wakeful.core.schedule.policies import NO_RETRY
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, instants_after, next_after
 
 POLICY = Policy(NO_RETRY, "retry", errors_max=4, success=None)

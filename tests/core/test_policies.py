@@ -14,12 +14,8 @@ from wakeful.core.schedule.actions import Call, Command, Event, Http, Prompt
 from wakeful.core.schedule.definition import Definition, policy_of, retry_of, rules_of
 from wakeful.core.schedule.policies import (
     AGENT_RETRY,
-    DAY,
-    HOUR,
     LADDER,
-    MINUTE,
     NO_RETRY,
-    SECOND,
     Retry,
     after_crash,
     ladder_delay,
@@ -27,6 +23,7 @@ from wakeful.core.schedule.policies import (
     should_disable,
     stagger_offset,
 )
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.core.time.timing import Cron, Every, Once
 
 NOW = 1_769_763_600_000

@@ -40,8 +40,8 @@ from wakeful.core.run.settlement import (
 )
 from wakeful.core.run.transitions import claimed, closed, planned, waiting
 from wakeful.core.schedule.cadence import Cadence, Rules, begin, due_at, ring
-from wakeful.core.schedule.policies import BUSY_WAIT, BUSY_WAITS_MAX, DAY, HOUR, LADDER, MINUTE, NO_RETRY, SECOND, Retry
-from wakeful.core.time.instants import parse_instant
+from wakeful.core.schedule.policies import BUSY_WAIT, BUSY_WAITS_MAX, LADDER, NO_RETRY, Retry
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from wakeful.core.time.timing import Every, Once
 
 T0 = parse_instant("2026-01-30T09:00:00Z")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from postgres.server import Server
-from wakeful.core.schedule.policies import SECOND
+from wakeful.core.time.instants import SECOND
 from wakeful.stores.postgres import PostgresClock, PostgresStore
 from wakeful.testing.conformance_rows import a_node
 

@@ -6,35 +6,48 @@ import pytest
 
 from features.kit import Bench, World, short, virtual
 from wakeful import Conflict, Context, Invalid, Prepare, Produced, cron, every
+from wakeful.core.workflow.definition_json import decode_workflow
 from wakeful.core.workflow.rows import Workflow as Row
+from wakeful.features.workflows import compiled
 from wakeful.features.workflows.compiled import Broken, Compilations
+from wakeful.ports.version_cache import VersionCache
 from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows
 
 
 @virtual
-async def test_parsed_configurations_are_kept_by_version(world: World) -> None:
+async def test_parsed_configurations_are_kept_by_version(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often it runs and is looked at, a text is read once; another version is read once more."""
+    parsed: list[str] = []
+
+    def decode(text: str) -> Any:
+        parsed.append(text)
+        return decode_workflow(text)
+
+    monkeypatch.setattr(compiled, "decode_workflow", decode)
     inbox = Inbox(world, found=mail("a"), period="1m")
     bench = await inbox.open()
     await world.sleep("1h")
     await bench.workflows.get("inbox")
     assert inbox.poll.count == 61
-    assert bench.workflows.compilations.read == 1
+    assert len(parsed) == 1
     world.tamper("UPDATE workflows SET version = 2")
     await world.sleep("5m")
-    assert bench.workflows.compilations.read == 2
+    assert len(parsed) == 2
 
 
-def test_the_cache_is_bounded_and_a_broken_text_harms_only_its_own() -> None:
-    """Two generations: what is used stays, what is not is forgotten."""
-    text = '{"id":"w","producers":{},"consumers":{"c":{"subscribe":["t"],"handler":{"http":{"url":"http://x"}}}}}'
-    row = Row(0, "w", -1, text, 1, "rest", "active", None, None, 0, 0, None, None, None, None)
-    cache = Compilations(kept_max=4)
-    for n in range(20):
-        cache.of(row._replace(workflow_id=n))
-        cache.of(row._replace(workflow_id=0))
-    assert cache.read == 20
-    assert isinstance(cache.of(row._replace(workflow_id=50, definition="{")), Broken)
+def test_the_cache_is_bounded() -> None:
+    """Two generations: what is used stays, what is not is forgotten, another version is another entry."""
+    cache: VersionCache[Broken] = VersionCache(2)
+    for number in range(20):
+        cache.keep(number, Broken(1, f"text {number}"))
+        assert cache.get(0, 1) == Broken(1, "text 0")
+    assert [number for number in range(20) if cache.get(number, 1) is not None] == [0, 18, 19]
+    assert cache.get(0, 2) is None
+
+
+def test_a_broken_text_harms_only_its_own() -> None:
+    row = Row(0, "w", -1, "{", 1, "rest", "active", None, None, 0, 0, None, None, None, None)
+    assert isinstance(Compilations().of(row), Broken)
 
 
 @virtual

@@ -389,11 +389,11 @@ async def test_a_schedule_that_cannot_be_reckoned_stops_its_own_workflow_and_not
     await bench.start()
     await world.settle()
     compiled = bench.workflows.compilations
-    known = compiled._kept[1]
+    known = compiled._cache.get(1, 1)
     assert isinstance(known, Compiled)
     poll = known.handlers["poll"]
     assert isinstance(poll, Producer)
-    compiled._kept[1] = known._replace(handlers={**known.handlers, "poll": replace(poll, timing=Every(0, 0))})
+    compiled._cache.keep(1, known._replace(handlers={**known.handlers, "poll": replace(poll, timing=Every(0, 0))}))
     await world.sleep("5m")
     assert "its next time cannot be computed" in (await one.flow.get())["error"]
     assert two.poll.count == 6

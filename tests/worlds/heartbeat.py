@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from wakeful.app.bootstrap import FeatureContext, plugged
+from wakeful.app.bootstrap import FeatureContext
+from wakeful.app.features import plug_heartbeat
 from wakeful.core.heartbeat.conversations import is_conversation
 from wakeful.core.heartbeat.heartbeat import BeatRules, Heartbeat, timing_of
 from wakeful.core.run.results import Done, Result
@@ -262,7 +263,7 @@ class HeartbeatTenant:
     async def plug(self, context: FeatureContext) -> FeatureHooks:
         self._context = context
         self._feature.terms = self._beating.terms
-        return await plugged(self._feature)(context)
+        return await plug_heartbeat(self._feature, context)
 
     async def act(self, act: Act) -> None:
         match act.what:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from wakeful.app.bootstrap import FeatureContext
+from wakeful.app.features import plug_workflows
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration, Instant, format_duration
 from wakeful.core.time.timing_builders import every
@@ -204,15 +205,7 @@ class WorkflowTenant:
         self._declare()
 
     async def plug(self, context: FeatureContext) -> FeatureHooks:
-        return self._workflows.plug(
-            context.store,
-            context.clock,
-            store_id=context.store_id,
-            default_zone=lambda: context.default_zone,
-            every_min=lambda: context.terms.value.limits.every_min,
-            ring_bell=context.ring_bell,
-            listener=context.listener,
-        )
+        return await plug_workflows(self._workflows, context)
 
     async def act(self, act: Act) -> None:
         flows, post = self._workflows, self._post

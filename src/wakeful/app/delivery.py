@@ -10,7 +10,7 @@ from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
-from wakeful.core.refusals import NotFound
+from wakeful.core.refusals import NotFound, NotStarted
 from wakeful.core.run.effects import TakeMessage
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.delivery import commands, queries
@@ -287,7 +287,7 @@ class Delivering:
     @property
     def _open(self) -> FeatureContext:
         if self._context is None:
-            raise RuntimeError("not started; use `async with app:` or `await app.start()` first")
+            raise NotStarted
         return self._context
 
     async def _write(self, command: Callable[[Tx, Instant], T]) -> T:

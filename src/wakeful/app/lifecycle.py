@@ -9,12 +9,12 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeAlias, Unpack
+from typing import Any, Self, TypeAlias, Unpack
 
 from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
 from wakeful.app.delivery import Delivering, MakeChannels
-from wakeful.app.features import plug_workflows
+from wakeful.app.features import plug_heartbeat, plug_workflows
 from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
@@ -22,6 +22,7 @@ from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.delivery.retries import DeliveryLimits
+from wakeful.core.refusals import NotStarted
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration
 from wakeful.engine.clock import SystemClock
@@ -40,9 +41,6 @@ from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import BackgroundService, OnSettings
 from wakeful.ports.store import Store, Tx
-
-NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
-
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
 Assemble: TypeAlias = Callable[[Store, Clock, bootstrap.Setup], Awaitable[bootstrap.Parts]]
@@ -245,7 +243,7 @@ class AppLifecycle:
         has_agents = self._setup.agents is not None or bool(self._own_agents)  # without agents there is no heartbeat
         return (
             self._delivering.plug,  # first: channels are there before anything that uses them starts
-            *([bootstrap.plugged(self._heartbeat)] if self._has_heartbeat or has_agents else []),
+            *([partial(plug_heartbeat, self._heartbeat)] if self._has_heartbeat or has_agents else []),
             *self._setup.features,
             partial(plug_workflows, self._workflows),
         )
@@ -346,7 +344,7 @@ class AppLifecycle:
     @property
     def _open(self) -> bootstrap.Parts:
         if self._parts is None:
-            raise RuntimeError(NOT_STARTED)
+            raise NotStarted
         return self._parts
 
     async def _write_declared(self) -> None:

@@ -5,5 +5,12 @@ class NotFound(LookupError):
     """Nothing has this name."""
 
 
+class NotStarted(RuntimeError):
+    """The app was used before its start or after its end."""
+
+    def __init__(self) -> None:
+        super().__init__("not started; use `async with app:` or `await app.start()` first")
+
+
 class Conflict(RuntimeError):
     """Not possible in the current state; the message says what prevents it."""

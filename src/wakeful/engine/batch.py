@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 I = TypeVar("I")  # noqa: E741 - item in
-O = TypeVar("O")  # noqa: E741 - fate out
+O = TypeVar("O")  # noqa: E741 - result out
 
 BATCH_MAX: Final = 200
 
@@ -17,9 +17,8 @@ class Batcher(Generic[I, O]):
     by themselves, because everything that arrives during a commit goes into the next batch.
     """
 
-    def __init__(self, flush: Callable[[list[I]], Awaitable[list[O]]], *, limit: int = BATCH_MAX) -> None:
+    def __init__(self, flush: Callable[[list[I]], Awaitable[list[O]]]) -> None:
         self._flush = flush
-        self._limit = limit
         self._waiting: list[tuple[I, asyncio.Future[O]]] = []
         self._task: asyncio.Task[None] | None = None
 
@@ -35,19 +34,19 @@ class Batcher(Generic[I, O]):
         try:
             await asyncio.sleep(0)  # let every task that is ready now join this batch
             while self._waiting:
-                batch, self._waiting = self._waiting[: self._limit], self._waiting[self._limit :]
-                await self._answer(batch)
+                batch, self._waiting = self._waiting[:BATCH_MAX], self._waiting[BATCH_MAX:]
+                await self._send(batch)
         finally:
             self._task = None
 
-    async def _answer(self, batch: list[tuple[I, "asyncio.Future[O]"]]) -> None:
+    async def _send(self, batch: list[tuple[I, "asyncio.Future[O]"]]) -> None:
         try:
-            fates = await self._flush([item for item, _ in batch])
+            results = await self._flush([item for item, _ in batch])
         except Exception as error:
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error)
             return
-        for (_, future), fate in zip(batch, fates, strict=True):
+        for (_, future), result in zip(batch, results, strict=True):
             if not future.done():
-                future.set_result(fate)
+                future.set_result(result)

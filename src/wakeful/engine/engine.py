@@ -13,12 +13,11 @@ from functools import partial
 from typing import Any, Final
 
 from wakeful.core.run.effects import Alert
-from wakeful.core.schedule.policies import DAY, SECOND
-from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
-from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
+from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits
 from wakeful.engine.membership import Identity, Load, Membership
 from wakeful.engine.recovery import is_trusted, turn_back
 from wakeful.engine.running import Runner
@@ -32,7 +31,6 @@ from wakeful.ports.store import Mark, Store, StoreUnavailable, Tx
 log = logging.getLogger("wakeful.engine")
 
 CLOCK_RETRY: Final = SECOND
-TRY_AGAIN: Final = SECOND
 EMPTY_PAUSE_MIN: Final = 2
 EMPTY_TICKS_MAX: Final = 12
 PRUNE_STEP: Final = 500

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from wakeful.core.schedule.policies import HOUR, MINUTE, SECOND
-from wakeful.core.time.instants import Duration
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +21,8 @@ class Limits:
     prune_every: Duration = HOUR  # how often to delete what is past the ledger's retention
 
 
+# How soon to try again what the store or a tick refused.
+TRY_AGAIN: Duration = SECOND
 # Due runs are not rung while there is no capacity for them, so that a burst costs one write each instead of two;
 # but never so long that a delay caused by our own queue could count as a misfire.
 HELD_BACK_MAX: Duration = 30 * SECOND

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from wakeful.core.run.effects import Alert
-from wakeful.core.schedule.policies import DAY
-from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant, format_instant
+from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import STEP_BACK_MIN, Limits
 from wakeful.engine.orphans import OrphanInquiry

@@ -14,8 +14,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from wakeful.core.run.runs import Run, rung_index
-from wakeful.core.schedule.policies import SECOND
-from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.integrations.net.exchange import within
 from wakeful.ports.action import Inquirable, StillWorking, Told
 from wakeful.ports.clock import Clock

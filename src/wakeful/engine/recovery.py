@@ -15,8 +15,8 @@ from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending, Lost, StuckRunEnded
 from wakeful.core.run.runs import Run, rung_index
 from wakeful.core.run.settlement import CRASH
-from wakeful.core.schedule.policies import DAY, GRACE
-from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.time.instants import DAY, Duration, Instant
 from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.settling import OfKind, conclude_all, lock_all
 from wakeful.ports.action import NeverReceived, Process, StillWorking, Told

@@ -15,11 +15,11 @@ from typing import Literal, TypeAlias
 from wakeful.core.run.results import Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
 from wakeful.core.run.runs import Run, RungName, rung_index
 from wakeful.core.run.transitions import climbed
-from wakeful.core.schedule.policies import SECOND
 from wakeful.core.time.instants import Duration
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim
 from wakeful.engine.lease import Lease
+from wakeful.engine.limits import TRY_AGAIN
 from wakeful.ports.action import FencedOff, Process, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, Job
@@ -27,7 +27,6 @@ from wakeful.ports.store import Mark, StoreUnavailable
 
 Why: TypeAlias = Literal["deadline", "shutdown", "fenced"]
 ERROR_MAX = 4000
-TRY_AGAIN: Duration = SECOND
 
 
 class RunLadder:

@@ -17,8 +17,8 @@ from wakeful.core.run.results import Ending, StuckRunEnded, masked
 from wakeful.core.run.runs import Attempt, Run, RunKind
 from wakeful.core.run.settlement import Close, Wait
 from wakeful.core.run.transitions import closed, ended_attempt, waiting
-from wakeful.core.schedule.policies import MINUTE, SECOND
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import MINUTE, Instant
+from wakeful.engine.limits import TRY_AGAIN
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, RunKeeper
 from wakeful.ports.store import ALARM_RUN, Alarm, Store, StoreUnavailable, Tx
@@ -26,7 +26,6 @@ from wakeful.ports.store import ALARM_RUN, Alarm, Store, StoreUnavailable, Tx
 log = logging.getLogger("wakeful.engine")
 
 SETTLE_MAX: Final = 200
-TRY_AGAIN: Final = SECOND
 
 
 class Ended(NamedTuple):

@@ -8,7 +8,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from wakeful.core.schedule.policies import SECOND
+from wakeful.core.time.instants import SECOND
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import SideTask
 from wakeful.ports.store import Store, StoreUnavailable

@@ -1,6 +1,6 @@
 """The composition root: the only place where the parts are created and connected."""
 
-from wakeful.app.bootstrap.assembling import assemble, assemble_with, plugged
+from wakeful.app.bootstrap.assembling import assemble, assemble_with
 from wakeful.app.bootstrap.changing import agents_of, change, change_agents
 from wakeful.app.bootstrap.looking import Look, StoreRefused, looking
 from wakeful.app.bootstrap.opening import POLL, VIRTUAL_TIME, Opened, open_store
@@ -25,7 +25,6 @@ __all__ = [
     "change_agents",
     "looking",
     "open_store",
-    "plugged",
     "replan_if_zones_changed",
     "resolve_zone",
     "zone_rules",

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from wakeful.app.bootstrap.parts import FeatureContext, MakeFeature, Parts, Setup
+from wakeful.app.bootstrap.parts import FeatureContext, Parts, Setup
 from wakeful.core.run.effects import Effect, Prove, Replan
 from wakeful.core.schedule.actions import Call, Command, Http, Prompt
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
-from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.schedules.alarms import ScheduleAlarms
 from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import KIND, Compilations
@@ -31,7 +30,7 @@ from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Applier, EngineHooks, FeatureHooks
+from wakeful.ports.handlers import Applier, EngineHooks
 from wakeful.ports.live import Live
 from wakeful.ports.store import STORE_ID, Store, Tx
 
@@ -181,24 +180,6 @@ async def assemble_with(
         upcoming=tuple(source for plug in plugs for source in plug.upcoming),
         whys={prefix: explain for plug in plugs for prefix, explain in plug.whys.items()},
     )
-
-
-def plugged(heartbeat: HeartbeatFeature) -> MakeFeature:
-    """A function that plugs the heartbeat in."""
-
-    async def make(context: FeatureContext) -> FeatureHooks:
-        return await heartbeat.plug(
-            store=context.store,
-            clock=context.clock,
-            store_id=context.store_id,
-            actions=context.actions,
-            receipt_url=(lambda _: None) if context.receipts is None else context.receipts.url,
-            ring_bell=context.ring_bell,
-            apply=context.apply,
-            node=context.node,
-        )
-
-    return make
 
 
 def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:

@@ -105,10 +105,6 @@ class FeatureContext:
     publish_terms: Callable[[str], None] = lambda _: None  # publishes a hash of this node's settings
     node: str | None = None  # the name of this node
 
-    @property
-    def default_zone(self) -> str:
-        return self.terms.value.default_zone
-
 
 MakeFeature: TypeAlias = Callable[[FeatureContext], Awaitable[FeatureHooks]]
 """Plugs a feature in, once the store is open and before the first tick."""

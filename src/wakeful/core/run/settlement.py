@@ -38,7 +38,6 @@ from wakeful.core.schedule.cadence import Cadence, Rules, is_spent
 from wakeful.core.schedule.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
-    DAY,
     THROTTLE_WAIT,
     TIMEOUT,
     AfterCrash,
@@ -49,7 +48,7 @@ from wakeful.core.schedule.policies import (
     retry_at,
     should_disable,
 )
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import DAY, Instant
 
 CRASH: Final = "crash"
 """The reason of a run that was lost because its node died."""

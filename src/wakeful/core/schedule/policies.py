@@ -23,12 +23,7 @@ from wakeful.core.exception_names import EXCEPTIONS
 from wakeful.core.fields import Fields
 from wakeful.core.kinds import duration, whole
 from wakeful.core.run.runs import RungName, rung_index
-from wakeful.core.time.instants import Duration, Instant, format_duration
-
-SECOND: Final = 1_000
-MINUTE: Final = 60 * SECOND
-HOUR: Final = 60 * MINUTE
-DAY: Final = 24 * HOUR
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, format_duration
 
 LADDER: Final[tuple[Duration, ...]] = (30 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR)
 # A delay up to this is never a misfire, under any catch-up policy.

@@ -73,15 +73,12 @@ class HeartbeatFeature:
         own: dict[type[Any], Action] = {Event: EventAction(store)}
         if turns is not None:
             own[HeartbeatTurn] = HeartbeatAction(turns, self._notes)
-        about: dict[str, Any] = {
-            "store_id": store_id,
-            "has_agents": turns is not None,
-            "receipt_url": receipt_url,
-            "node": node,
-        }
         return FeatureHooks(
             alarms=[HeartbeatAlarms(read_terms)],
-            keepers=[TurnRuns(read_terms, **about), MessageRuns(read_terms, **about)],
+            keepers=[
+                keeper(read_terms, store_id, receipt_url, node, has_agents=turns is not None)
+                for keeper in (TurnRuns, MessageRuns)
+            ],
             actions=own,
             appliers={RaiseEvent: raised, RequestWake: woken, TakeMessage: said},
             on_settings=[] if self._read is None else [self._changed],

@@ -5,7 +5,7 @@ keeps messages in order and separate from other turns; none are merged, because 
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from wakeful.core.errors import refuse
@@ -19,11 +19,11 @@ from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence, Rules, begin, in_session
 from wakeful.core.schedule.gates import Defer, Skip
-from wakeful.core.schedule.policies import SECOND, Retry, ladder_delay
-from wakeful.core.time.instants import Instant
+from wakeful.core.schedule.policies import Retry, ladder_delay
+from wakeful.core.time.instants import SECOND, Instant
 from wakeful.core.time.timing import Manual
+from wakeful.features.heartbeat.agent_runs import NO_AGENT, AgentRuns
 from wakeful.features.heartbeat.rules import HeartbeatTerms
-from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx
 
@@ -76,25 +76,10 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
     return run_id
 
 
-class MessageRuns:
+class MessageRuns(AgentRuns):
     """Manages the runs of messages."""
 
     kind = MESSAGE
-
-    def __init__(
-        self,
-        terms: Callable[[], HeartbeatTerms],
-        *,
-        store_id: str,
-        has_agents: bool,
-        receipt_url: Callable[[int], str | None],
-        node: str | None = None,
-    ) -> None:
-        self._terms = terms
-        self._store_id = store_id
-        self._has_agents = has_agents
-        self._receipt_url = receipt_url
-        self._node = node  # the name of this node
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})
@@ -113,11 +98,9 @@ class MessageRuns:
 
     def _job(self, run: Run, name: str) -> Job | str:
         if not self._has_agents:
-            return "no agent is configured in this process; add one under [agents] in the settings"
+            return NO_AGENT
         kept = _kept(run)
-        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
-        fire = Fire.of(run, name, key, self._receipt_url(run.run_id))
-        return Job(Prompt(kept["text"], kept["agent"]), fire, self._terms().timeout, "retry")
+        return Job(Prompt(kept["text"], kept["agent"]), self._fire(run, name), self._terms().timeout, "retry")
 
     def _settle(self, tx: Tx, locked: dict[int, Cadence], run: Run, ending: Ending, now: Instant) -> Settled:
         settlement = _after_attempt(run, ending, now)

@@ -1,7 +1,7 @@
 """Manages turns: what to prompt, what a reply means, and what happens to the events a turn carried."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
@@ -16,9 +16,9 @@ from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.action import HeartbeatTurn, NothingToDo
+from wakeful.features.heartbeat.agent_runs import NO_AGENT, AgentRuns
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
 from wakeful.features.heartbeat.state import save
-from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
@@ -36,25 +36,10 @@ class Locked(NamedTuple):
     cadences: dict[int, Cadence]
 
 
-class TurnRuns:
+class TurnRuns(AgentRuns):
     """Manages the heartbeat's turns."""
 
     kind = TURN
-
-    def __init__(
-        self,
-        terms: Callable[[], HeartbeatTerms],
-        *,
-        store_id: str,
-        has_agents: bool,
-        receipt_url: Callable[[int], str | None],
-        node: str | None = None,
-    ) -> None:
-        self._terms = terms
-        self._store_id = store_id
-        self._has_agents = has_agents
-        self._receipt_url = receipt_url
-        self._node = node  # the name of this node
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
         owners = {run.schedule_id for run in runs}
@@ -71,16 +56,14 @@ class TurnRuns:
 
     def _job(self, tx: Tx, run: Run) -> Job | str:
         if not self._has_agents:
-            return "no agent is configured in this process; add one under [agents] in the settings"
+            return NO_AGENT
         terms, kept = self._terms(), _kept(run)
         # Marked in the claiming transaction; a run inspected while it is running already has its events.
         is_under_way = run.outcome != "waiting"
         events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
         agent, reasons = kept.get("agent", terms.agent), tuple(kept["reasons"])
         spec = HeartbeatTurn(agent, terms.prompt, tuple(events), reasons, terms.ack, terms.session_config)
-        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
-        fire = Fire.of(run, HEARTBEAT, key, self._receipt_url(run.run_id))
-        return Job(spec, fire, terms.timeout, "retry")
+        return Job(spec, self._fire(run, HEARTBEAT), terms.timeout, "retry")
 
     def _settle(self, tx: Tx, locked: Locked, run: Run, ending: Ending, now: Instant) -> Settled:
         terms = self._terms()

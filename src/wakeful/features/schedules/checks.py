@@ -9,8 +9,7 @@ from wakeful.core.run.effects import Deliver, EffectKind, RaiseEvent
 from wakeful.core.run.runs import rung_index
 from wakeful.core.schedule.actions import Call, Command, Event, Http, Prompt
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.policies import HOUR, SECOND
-from wakeful.core.time.instants import Duration, Instant, format_duration, format_instant
+from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.time.spacing import clamped, shortest_gap
 from wakeful.core.time.timing import Every, is_past, resolve
 from wakeful.ports.action import Action

@@ -113,13 +113,13 @@ def pause(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant
     _write(tx, cadence, paused, _compiled(schedule))
 
 
-def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, reason: str = BY_PERSON) -> None:
+def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
     """Disable it until a person resumes it."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state == "disabled":
         return
     cadence = _drop_waiting(tx, cadence, "disabled", hooks, now)
-    disabled = cadence._replace(state="disabled", state_reason=reason, state_at=now, resume_at=None)
+    disabled = cadence._replace(state="disabled", state_reason=BY_PERSON, state_at=now, resume_at=None)
     _write(tx, cadence, disabled, _compiled(schedule))
 
 

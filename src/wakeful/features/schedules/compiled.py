@@ -12,11 +12,11 @@ from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
+from wakeful.ports.version_cache import VersionCache
 
 KIND: Final = "schedule"
 """The kind of a schedule's runs."""
 
-KEPT_MAX: Final = 16_384
 AGENT_LANE: Final = "agent:"
 """The prefix of an agent's lane; the agent's name follows."""
 
@@ -57,31 +57,26 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
 
 
 class Compilations:
-    """A bounded cache of compiled definitions, keyed by schedule and valid for one version."""
+    """Compiled definitions, cached by schedule."""
 
-    def __init__(self, *, kept_max: int = KEPT_MAX) -> None:
-        # Two generations: a full one becomes the old one, and entries still in use move over. Eviction costs nothing.
-        self._kept: dict[int, Compiled | Broken] = {}
-        self._older: dict[int, Compiled | Broken] = {}
-        self._kept_max = kept_max // 2
+    def __init__(self) -> None:
+        self._cache: VersionCache[Compiled | Broken] = VersionCache()
 
     def of(self, tx: Tx, wanted: Iterable[tuple[int, int]]) -> dict[int, Compiled | Broken]:
         """Compiled definitions for (schedule id, version); those not cached are read in one query."""
-        kept = self._kept
-        found: dict[int, Compiled | Broken] = {}
+        known: dict[int, Compiled | Broken] = {}
         missing: list[int] = []
         for schedule_id, version in wanted:
-            known = kept.get(schedule_id)
-            if known is None and (known := self._older.get(schedule_id)) is not None:
-                self.keep(known)
-            if known is not None and known.version == version:
-                found[schedule_id] = known
-            else:
+            compiled = self._cache.get(schedule_id, version)
+            if compiled is None:
                 missing.append(schedule_id)
-        if missing:
-            for schedule in tx.schedules.by_ids(missing).values():
-                found[schedule.schedule_id] = self._read(schedule)
-        return found
+            else:
+                known[schedule_id] = compiled
+        for schedule in tx.schedules.by_ids(missing).values() if missing else ():
+            compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+            self.keep(compiled)
+            known[schedule.schedule_id] = compiled
+        return known
 
     def of_run(self, tx: Tx, run: Run) -> Compiled | Broken | None:
         """The definition a schedule's run started with; None if no copy is left."""
@@ -91,14 +86,7 @@ class Compilations:
 
     def keep(self, compiled: Compiled | Broken) -> None:
         """Cache it."""
-        if len(self._kept) >= self._kept_max:
-            self._older, self._kept = self._kept, {}
-        self._kept[compiled.schedule_id] = compiled
-
-    def _read(self, schedule: Schedule) -> Compiled | Broken:
-        compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-        self.keep(compiled)
-        return compiled
+        self._cache.keep(compiled.schedule_id, compiled)
 
 
 def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:

@@ -11,8 +11,8 @@ from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
 from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.schedule.plain import SUCCESS, is_plain_success
-from wakeful.core.schedule.policies import MINUTE, NO_RETRY
-from wakeful.core.time.instants import Instant
+from wakeful.core.schedule.policies import NO_RETRY
+from wakeful.core.time.instants import MINUTE, Instant
 from wakeful.features.schedules.alarms import rings_at
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.features.schedules.replies import reply_of

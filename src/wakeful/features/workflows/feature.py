@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
-from wakeful.core.refusals import Conflict
+from wakeful.core.refusals import Conflict, NotStarted
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.definition import STATUSES, WorkflowDefinition
@@ -42,7 +42,6 @@ T = TypeVar("T")
 
 RECOVER_STEP: Final = 200
 RESTORED: Final = "the store was restored from a backup; check the pending messages, then resume the workflow"
-NOT_STARTED: Final = "not started; use `async with app:` or `await app.start()` first"
 
 
 class Workflows:
@@ -307,7 +306,7 @@ class Workflows:
 
     async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
         if not self._is_open:
-            raise RuntimeError(NOT_STARTED)
+            raise NotStarted
         now = self._clock.read().now
         answer = await self._store.write(lambda tx: command(tx, now))
         self._ring_bell()
@@ -315,7 +314,7 @@ class Workflows:
 
     async def _read(self, question: Callable[[Tx], T]) -> T:
         if not self._is_open:
-            raise RuntimeError(NOT_STARTED)
+            raise NotStarted
         return await self._store.read(question)
 
 

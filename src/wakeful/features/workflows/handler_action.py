@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from wakeful.core.run.results import Done, Failed, Result, Unconfirmed
 from wakeful.core.run.runs import RungName
-from wakeful.core.time.instants import SECOND
 from wakeful.core.workflow.answers import Published, WrongAnswer, read_mutated, read_prepared, read_published
 from wakeful.core.workflow.definition import Consumer, Handling, Producer
 from wakeful.core.workflow.rows import HandlerRun, Message, Phase
+from wakeful.engine.limits import TRY_AGAIN
 from wakeful.features.workflows import phases
 from wakeful.features.workflows.consumers import look, pick
 from wakeful.features.workflows.handler_calls import Answers, HandlerFailure, HandlerRequest
@@ -25,7 +25,6 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 T = TypeVar("T")
-TRY_AGAIN = SECOND
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ import psycopg
 from psycopg import RawCursor, errors
 from psycopg.pq import ConnStatus, TransactionStatus
 
-from wakeful.core.schedule.policies import SECOND
-from wakeful.core.time.instants import Duration
+from wakeful.core.time.instants import SECOND, Duration
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.address import Address
 from wakeful.stores.postgres.rows import storable

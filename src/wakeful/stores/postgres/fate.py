@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import psycopg
 
-from wakeful.core.schedule.policies import SECOND
+from wakeful.core.time.instants import SECOND
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.connection import Connection, Connector, UncertainCommits
 
