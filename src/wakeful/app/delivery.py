@@ -202,8 +202,8 @@ class Delivering:
 
         def read(tx: Tx) -> Channels:
             last = next(iter(tx.channels.interactions()), None)
-            found = queries.channels(tx, self._registry, now=now)
-            return Channels(found, None if last is None else view_interaction(last))
+            views = queries.channels(tx, self._registry, now=now)
+            return Channels(views, None if last is None else view_interaction(last))
 
         return await self._open.store.read(read)
 
@@ -221,8 +221,8 @@ class Delivering:
             if row.last_error is not None or clock.read().monotonic >= ends:
                 break
             await clock.sleep(TEST_LOOK)
-        found = self._registry.get(channel)
-        whom = to or (None if found is None else found.to)
+        target = self._registry.get(channel)
+        whom = to or (None if target is None else target.to)
         if row is not None and row.status == "delivered":
             return ChannelTest(channel, whom)
         if row is not None:

@@ -56,13 +56,14 @@ def dead_letters(tx: Tx) -> Finding:
     return Finding("deliveries", "warn", f"dead letters: {named}", cure)
 
 
-def inbound(found: Sequence[InboundFinding]) -> list[Finding]:
+def inbound(problems: Sequence[InboundFinding]) -> list[Finding]:
     """Problems with receiving messages from people."""
-    if not found:
+    if not problems:
         return [Finding(CHANNELS, "ok", "messages are received on all inbound channels")]
-    shown = [Finding(CHANNELS, "warn", *finding) for finding in found[:NAMED_MAX]]
-    if len(found) > NAMED_MAX:
-        shown.append(Finding(CHANNELS, "warn", f"{len(found) - NAMED_MAX} more", "see all: wakeful channels -o json"))
+    shown = [Finding(CHANNELS, "warn", *finding) for finding in problems[:NAMED_MAX]]
+    if len(problems) > NAMED_MAX:
+        more = f"{len(problems) - NAMED_MAX} more"
+        shown.append(Finding(CHANNELS, "warn", more, "see all: wakeful channels -o json"))
     return shown
 
 
@@ -72,10 +73,10 @@ def stopped_workflows(tx: Tx) -> list[Finding]:
     if not stopped:
         return [Finding(WORKFLOWS, "ok", "no workflow waits for a person")]
     runs = tx.sessions.runs([workflow.open_run_id for workflow in stopped if workflow.open_run_id is not None])
-    found = [_stopped(workflow, runs.get(workflow.open_run_id or 0)) for workflow in stopped[:NAMED_MAX]]
+    findings = [_stopped(workflow, runs.get(workflow.open_run_id or 0)) for workflow in stopped[:NAMED_MAX]]
     if len(stopped) > NAMED_MAX:
-        found.append(Finding(WORKFLOWS, "warn", "more workflows have stopped", "see all of them: wakeful workflows"))
-    return found
+        findings.append(Finding(WORKFLOWS, "warn", "more workflows have stopped", "see all of them: wakeful workflows"))
+    return findings
 
 
 def unloaded_modules(faults: Sequence[Fault]) -> list[Finding]:
@@ -89,8 +90,8 @@ def unloaded_modules(faults: Sequence[Fault]) -> list[Finding]:
 
 def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
     """Topics whose oldest pending message has waited for more than a day."""
-    found = tx.messages.waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
-    return [_waiting(message) for message in found]
+    waiting = tx.messages.waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
+    return [_waiting(message) for message in waiting]
 
 
 def _waiting(one: Waiting) -> Finding:

@@ -41,7 +41,7 @@ def without_other_kind(definition: dict[str, Any], changes: Mapping[str, Any]) -
 
 def json_names(options: Mapping[str, Any]) -> dict[str, Any]:
     """snake_case to camelCase."""
-    return {re.sub(r"_([a-z])", lambda found: found[1].upper(), name): value for name, value in options.items()}
+    return {re.sub(r"_([a-z])", lambda match: match[1].upper(), name): value for name, value in options.items()}
 
 
 def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -57,12 +57,12 @@ class AppQueries(AppLifecycle):
         if isinstance(filter, Mapping):
             return await self.list(**{"status": status, "contains": contains, "limit": limit, **filter})
         text = filter if isinstance(filter, str) else contains
-        found = [
+        views = [
             view
             async for view in self._iterate(text)
             if (status is None or view.status == status) and (not callable(filter) or filter(view))
         ]
-        return found if limit is None else found[:limit]
+        return views if limit is None else views[:limit]
 
     async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
         """A page of schedules, and by slug the newest rows of the ledger of each; costs the same among any number."""
@@ -130,7 +130,7 @@ class AppQueries(AppLifecycle):
         now = self._clock.read().now
 
         def look(tx: Tx) -> Health:
-            found = health(tx, now=now)
+            state = health(tx, now=now)
             besides = (
                 findings.dead_letters(tx),
                 findings.budget(tx, self._heartbeat.terms, now=now),
@@ -140,7 +140,7 @@ class AppQueries(AppLifecycle):
                 *findings.waiting_messages(tx, now=now),
                 *findings.inbound(self._delivering.inbound_findings(tx, now=now)),
             )
-            return replace(found, findings=[*found.findings, *besides])
+            return replace(state, findings=[*state.findings, *besides])
 
         return await self._open.store.read(look)
 
@@ -158,8 +158,8 @@ class AppQueries(AppLifecycle):
         now, terms = self._clock.read().now, self._heartbeat.terms
 
         def look(tx: Tx) -> Stats:
-            found = queries.stats(tx, slug, since=start, now=now)
-            return with_next_beat(tx, found, terms, now=now) if slug == HEARTBEAT else found
+            stats = queries.stats(tx, slug, since=start, now=now)
+            return with_next_beat(tx, stats, terms, now=now) if slug == HEARTBEAT else stats
 
         return await self._open.store.read(look)
 

@@ -98,8 +98,8 @@ def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> SlotR
 def slot_of(compilations: Compilations) -> Callable[[Tx, Run], str | None]:
     """Tells the slot that a run's schedule names."""
 
-    def found(tx: Tx, run: Run) -> str | None:
+    def read(tx: Tx, run: Run) -> str | None:
         compiled = compilations.of_run(tx, run)
         return compiled.definition.slot if isinstance(compiled, Compiled) else None
 
-    return found
+    return read

@@ -48,15 +48,15 @@ async def rescue(store: Store, hooks: EngineHooks, inquiry: OrphanInquiry, *, no
     alerts: list[Alert] = []
     awaited: frozenset[int] = frozenset()
     while True:
-        found = await store.read(partial(_leftovers, limit=STEP + len(awaited)))
-        awaited = await inquiry.ask(found, now=now)
-        lost = [run for run in found if run.run_id not in awaited]
+        leftovers = await store.read(partial(_leftovers, limit=STEP + len(awaited)))
+        awaited = await inquiry.ask(leftovers, now=now)
+        lost = [run for run in leftovers if run.run_id not in awaited]
         if not lost:
             return alerts
         remaining = await _end_orphans(hooks, lost)
         results = inquiry.take(lost)
         settle_lost = partial(
-            _settle_lost, hooks=hooks, now=now, limit=len(found), remaining=remaining, results=results
+            _settle_lost, hooks=hooks, now=now, limit=len(leftovers), remaining=remaining, results=results
         )
         try:
             step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))

@@ -266,11 +266,11 @@ class Incidents(Protocol):
 
 def by_run(rows: Iterable[Delivery]) -> dict[int, list[Delivery]]:
     """Deliveries by the run they belong to, oldest first."""
-    found: dict[int, list[Delivery]] = {}
+    deliveries: dict[int, list[Delivery]] = {}
     for row in sorted(rows, key=attrgetter("delivery_id")):
         if row.run_id is not None:
-            found.setdefault(row.run_id, []).append(row)
-    return found
+            deliveries.setdefault(row.run_id, []).append(row)
+    return deliveries
 
 
 def public_id(store_id: str, row: Delivery) -> str:

@@ -97,5 +97,5 @@ def handlers_of(tx: Tx, run_ids: Sequence[int]) -> dict[int, str]:
     itself."""
     found = {run_id: own.handler for run_id, own in tx.sessions.runs(run_ids).items()}
     others = tx.runs.lock(sorted(set(run_ids) - found.keys()))
-    told = {run_id: json.loads(run.result or "{}").get(HANDLER) for run_id, run in others.items()}
-    return found | {run_id: name for run_id, name in told.items() if name is not None}
+    named = {run_id: json.loads(run.result or "{}").get(HANDLER) for run_id, run in others.items()}
+    return found | {run_id: name for run_id, name in named.items() if name is not None}

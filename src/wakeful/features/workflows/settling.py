@@ -138,8 +138,8 @@ def _commit(
     flow = with_workflow(flow, open_run_id=None, freed_at=now)
     said = f"{own.handler}: {status} {settled}, published {fresh}" if own.kind == "consumer" else ""
     said = said or f"{own.handler}: published {fresh}"
-    told = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
-    tell(tx, flow.workflow, "committed", data=told)
+    data = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
+    tell(tx, flow.workflow, "committed", data=data)
     name, stopped = handler_incident(flow.workflow.name, own.handler), (stop_incident(flow.workflow.name),)
     well = Observed(name, True, run.due_at, run.run_id, needed=needed, also=stopped)
     return Fate(Settled(Close("succeeded", "finished"), (well,), f'{{"output":"{said}"}}'), flow, own)
@@ -186,8 +186,8 @@ def _hold_off(
     handler = flow.handlers.get(own.handler)
     tries = 1 + (own.tries if handler is None else handler.tries)
     at = max(now + backoff(tries), min(until or 0, now + HELD_MAX))
-    told = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
-    tell(tx, flow.workflow, "retrying", data=told)
+    data = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
+    tell(tx, flow.workflow, "retrying", data=data)
     is_waiting = until is not None and tries <= BUSY_WAITS_MAX  # it asked for more time: no error, but limited
     effects = () if is_waiting or run.trigger == "manual" else (_bad(flow, own, run, error, tries),)
     if handler is not None:
