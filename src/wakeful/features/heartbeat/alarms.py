@@ -67,10 +67,10 @@ class HeartbeatAlarms:
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Replan from now what was planned on a clock that ran ahead; requests made then count as made now."""
-        found = find(tx)
-        if found is None:
+        state = find(tx)
+        if state is None:
             return None
-        heartbeat, before = found
+        heartbeat, before = state
         cadence = before
         heartbeat = heartbeat._replace(
             asked_at=_not_after(heartbeat.asked_at, now),

@@ -76,10 +76,10 @@ def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
 
 def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> int:
     """The store is a restored backup: beats since are missed and waiting events dropped; returns how many beats."""
-    found = find(tx)
-    if found is None:
+    state = find(tx)
+    if state is None:
         return 0
-    heartbeat, before = found
+    heartbeat, before = state
     plan = forgo(before, Rules(timing_of(heartbeat)), RESTORED, now=now, taken=taken(tx, before, now))
     gaps = _gaps(plan)
     last_row_id = record_gaps(tx, before, gaps, now=now)

@@ -24,11 +24,11 @@ class HeartbeatState(NamedTuple):
 
 def hold(tx: Tx) -> HeartbeatState:
     """Its rows, locked (in a read transaction, only read). The heartbeat's row first: it locks the others."""
-    found = find(tx)
-    if found is None:
+    state = find(tx)
+    if state is None:
         cure = "give this program an agent (@app.agent), or run the daemon on this store"
         raise Conflict(f"the heartbeat cannot be woken: no process with an agent has ever used this store; {cure}")
-    return found
+    return state
 
 
 def find(tx: Tx) -> HeartbeatState | None:

@@ -102,13 +102,13 @@ class SlotRegistry:
         self._retired = []
 
     def _from_settings(self, before: Mapping[str, Defined], config: Config) -> dict[str, Defined]:
-        found: dict[str, Defined] = {}
+        definitions: dict[str, Defined] = {}
         for name, written in config.slots.items():
             known = before.get(name)
             same = known is not None and known.written == written
             provider = known.provider if known is not None and same else self._make(name, written)
-            found[name] = Defined(written, self._rules(written, config), provider, True)
-        return found
+            definitions[name] = Defined(written, self._rules(written, config), provider, True)
+        return definitions
 
     def _from_store(self, name: str, definition: str) -> Defined | Unusable:
         try:

@@ -117,7 +117,7 @@ def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
         rows = tx.schedules.page(after=after, limit=limit + 1)
         return Page(_views(tx, rows[:limit], now), rows[limit - 1].slug if len(rows) > limit else None)
     wanted = (contains or "").casefold()
-    found: list[ScheduleView] = []
+    views: list[ScheduleView] = []
     step = _candidates(tx, choice, now)
     for _ in range(SEARCH_MAX // SEARCH_STEP):
         rows = step(after=after, limit=SEARCH_STEP)
@@ -129,13 +129,13 @@ def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
                 and wanted in _searched(view)
                 and (view.health in TROUBLED or not is_troubled)
             ):
-                if len(found) == limit:
-                    return Page(found, found[-1].slug)
-                found.append(view)
+                if len(views) == limit:
+                    return Page(views, views[-1].slug)
+                views.append(view)
         if len(rows) < SEARCH_STEP:
-            return Page(found, None)
+            return Page(views, None)
         after = rows[-1].slug
-    return Page(found, after)
+    return Page(views, after)
 
 
 Step: TypeAlias = Callable[..., list[Schedule]]
@@ -215,9 +215,9 @@ def run(tx: Tx, run_id: int) -> RunView:
 
 def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
     """The deliveries of these runs."""
-    found = tx.deliveries.of_runs(run_ids)
-    store_id = (tx.meta.get(STORE_ID) or "") if found else ""
-    return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in found.items()}
+    deliveries = tx.deliveries.of_runs(run_ids)
+    store_id = (tx.meta.get(STORE_ID) or "") if deliveries else ""
+    return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in deliveries.items()}
 
 
 def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:

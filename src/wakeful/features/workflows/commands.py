@@ -48,11 +48,11 @@ Guard: TypeAlias = Callable[[Workflow | None], None]
 
 def hold(tx: Tx, name: str) -> Workflow | None:
     """The workflow with this name, locked; None if there is none."""
-    found = tx.workflows.by_names([name]).get(name)
-    if found is None:
+    workflow = tx.workflows.by_names([name]).get(name)
+    if workflow is None:
         return None
     # Read again under the lock: another node may have edited or removed it between the two statements.
-    row = tx.workflows.lock([found.workflow_id])[found.workflow_id]
+    row = tx.workflows.lock([workflow.workflow_id])[workflow.workflow_id]
     return row if row.deleted_at is None else None
 
 
@@ -267,17 +267,17 @@ def skip_messages(
     flow = held(tx, name)
     if topic not in flow.topics:
         raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
-    found = tx.messages.by_ids(flow.workflow.workflow_id, [(topic, message_id) for message_id in message_ids])
+    messages = tx.messages.by_ids(flow.workflow.workflow_id, [(topic, message_id) for message_id in message_ids])
     rows: list[Message] = []
-    for one in message_ids:
-        own = [row for row in found.get((topic, one), {}).values() if consumer in (None, row.consumer)]
+    for message_id in message_ids:
+        own = [row for row in messages.get((topic, message_id), {}).values() if consumer in (None, row.consumer)]
         if not own:
             whose = "" if consumer is None else f" for consumer {shown(consumer)}"
-            raise NotFound(f"topic '{topic}' of workflow '{name}' has no message {shown(one)}{whose}")
+            raise NotFound(f"topic '{topic}' of workflow '{name}' has no message {shown(message_id)}{whose}")
         pending = [row for row in own if row.status == "pending"]
         if not pending and not any(row.status == "skipped" for row in own):
             raise Conflict(
-                f"message {shown(one)} in '{topic}' is {own[0].status}; only pending messages can be skipped"
+                f"message {shown(message_id)} in '{topic}' is {own[0].status}; only pending messages can be skipped"
             )
         rows += pending
     if rows:

@@ -50,8 +50,8 @@ def pick(
     tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Message]]:
     """The pending ones among the messages that a `prepare` requested."""
-    found = tx.messages.by_ids(workflow_id, [(topic, key) for topic, ids in wanted.items() for key in ids])
-    rows = [by_consumer[name] for by_consumer in found.values() if name in by_consumer]
+    messages = tx.messages.by_ids(workflow_id, [(topic, key) for topic, ids in wanted.items() for key in ids])
+    rows = [by_consumer[name] for by_consumer in messages.values() if name in by_consumer]
     pending = sorted((row for row in rows if row.status == "pending"), key=lambda row: row.place)
     return {topic: [row for row in pending if row.topic == topic] for topic in subscribe}
 

@@ -106,16 +106,16 @@ def _rearranged(
     workflow_id = flow.workflow.workflow_id
     timings = {producer.name: producer.timing for producer in known.producers} if known is not None else {}
     handlers: dict[str, Handler] = {}
-    for place, one in enumerate(definition.handlers):
-        kind: Literal["producer", "consumer"] = "producer" if isinstance(one, Producer) else "consumer"
-        row = flow.handlers.get(one.name)
+    for place, handler in enumerate(definition.handlers):
+        kind: Literal["producer", "consumer"] = "producer" if isinstance(handler, Producer) else "consumer"
+        row = flow.handlers.get(handler.name)
         if row is None or row.kind != kind:
-            row = Handler(workflow_id, one.name, kind, place, None, None, None, 0, None, None)
-        if not isinstance(one, Producer):
+            row = Handler(workflow_id, handler.name, kind, place, None, None, None, 0, None, None)
+        if not isinstance(handler, Producer):
             row = with_page(row, None)._replace(is_flagged=FRESH)
-        elif timings.get(one.name) != one.timing or row.next_at is None:
-            row = row._replace(next_at=_first_at(one, now))
-        handlers[one.name] = row._replace(place=place)
+        elif timings.get(handler.name) != handler.timing or row.next_at is None:
+            row = row._replace(next_at=_first_at(handler, now))
+        handlers[handler.name] = row._replace(place=place)
     gone = [name for name in flow.handlers if name not in handlers]
     if gone:
         tx.workflows.remove_handlers(workflow_id, gone)

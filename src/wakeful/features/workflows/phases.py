@@ -58,9 +58,9 @@ def reserve(
     flow = with_subscriptions(
         before,
         [
-            one._replace(seen=max(one.seen, seen.published[one.topic]))
-            for one in before.subscribed_by(handler)
-            if one.topic in seen.published
+            subscription._replace(seen=max(subscription.seen, seen.published[subscription.topic]))
+            for subscription in before.subscribed_by(handler)
+            if subscription.topic in seen.published
         ],
     )
     consumer = flow.handlers.get(handler)
@@ -125,10 +125,10 @@ def _move(
 
 
 def _pending(tx: Tx, workflow_id: int, topic: str, consumer: str, ids: Sequence[str], verb: str) -> list[Message]:
-    found = tx.messages.by_ids(workflow_id, [(topic, key) for key in ids])
+    messages = tx.messages.by_ids(workflow_id, [(topic, key) for key in ids])
     rows: list[Message] = []
     for key in ids:
-        row = found.get((topic, key), {}).get(consumer)
+        row = messages.get((topic, key), {}).get(consumer)
         if row is None or row.status != "pending":
             stands = "there is no such message" if row is None else f"it is {row.status}"
             raise WrongAnswer(f"{verb} {shown(key)} in '{topic}', but {stands}; choose from what you were given")

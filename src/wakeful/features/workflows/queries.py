@@ -16,10 +16,10 @@ from wakeful.ports.store import Tx
 
 def find(tx: Tx, name: str) -> Workflow:
     """The workflow with this name. Raises `NotFound`."""
-    found = tx.workflows.by_names([name]).get(name)
-    if found is None:
+    workflow = tx.workflows.by_names([name]).get(name)
+    if workflow is None:
         raise NotFound(f"there is no workflow {shown(name)}")
-    return found
+    return workflow
 
 
 def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now: Instant) -> list[dict[str, Any]]:
