@@ -36,8 +36,6 @@ PASSED_BY_EVERYTHING = (
     "engine.recovery.",
     "engine.store_rollback.",
     "engine.tick_gaps.",
-    "core.schedule.plain.",  # the plain path: not for a prompt
-    "features.schedules.plain.",
     "features.heartbeat.",  # other features, with nothing to do
     "features.workflows.",
 )
@@ -105,7 +103,6 @@ NOTHING_FOUND = {
     "features.schedules.rules.Terms.is_lifted",
     "features.schedules.runs.ScheduleRuns.settle_plain",
     "features.schedules.rules.Terms.too_often",
-    "features.schedules.runs.ScheduleRuns.settle_plain",
     "integrations.actions.cancellation.see_through",
     "integrations.agents.one_shot.OneShot.clean_up",
 }
