@@ -1,20 +1,25 @@
 """The colours of the time axis are those of the scheme, however little somebody wants to see moving."""
 
+from itertools import product
+
 import pytest
 from playwright.sync_api import Browser
 
 from access import TOKEN
 from edges.http.kit import Daemon
 from page.kit import PATIENCE_MS
+from sampling import sampled
 
 READ = """async () => {
   const { colours } = await import("/page/parts/axis.js");
   return colours();
 }"""
 
+SCHEMES = ("dark", "light")
+MOTIONS = ("reduce", "no-preference")
 
-@pytest.mark.parametrize("motion", ["reduce", "no-preference"])
-@pytest.mark.parametrize("scheme", ["dark", "light"])
+
+@pytest.mark.parametrize(("scheme", "motion"), sampled(product(SCHEMES, MOTIONS), every=4))
 def test_every_outcome_has_a_colour_of_its_own(browser: Browser, running: Daemon, scheme: str, motion: str) -> None:
     """What fades in elsewhere must not be read half way: all would have the colour of the first."""
     page = browser.new_page(color_scheme=scheme, reduced_motion=motion)  # type: ignore[arg-type]

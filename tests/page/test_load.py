@@ -51,6 +51,7 @@ def slowest(page: Page, keys: str) -> float:
     return statistics.quantiles([*told, *[0.0] * (len(keys) - len(told))], n=10)[-1]
 
 
+@pytest.mark.torture  # it measures, which a busy machine spoils
 @pytest.mark.parametrize("place", ["schedules", "timeline"])
 def test_a_key_is_painted_within_a_tenth_of_a_second(browser: Browser, running: Daemon, place: str) -> None:
     """Typing while everything fires. What else the machine does only makes it slower, so the best of some rounds is
@@ -90,6 +91,7 @@ def test_only_what_is_in_sight_is_in_the_page(browser: Browser, running: Daemon)
         assert page.locator(".list-row").count() < 60
 
 
+@pytest.mark.torture
 def test_the_page_does_not_grow_over_ten_minutes_of_traffic(browser: Browser, running: Daemon) -> None:
     """Sixty thousand fires, three events each, over the views that show them: neither the heap nor the page grows."""
     with window(browser, running) as one:
@@ -107,6 +109,7 @@ def test_the_page_does_not_grow_over_ten_minutes_of_traffic(browser: Browser, ru
             assert later_elements - elements < 1_000, (place, elements, later_elements)
 
 
+@pytest.mark.torture  # likewise
 def test_the_clock_keeps_up(browser: Browser, running: Daemon) -> None:
     """While the page looks on, runs start on time."""
     with window(browser, running) as one:

@@ -13,6 +13,7 @@ from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 from edges.http.kit import Daemon
 from page.kit import ask, window
 from patience import PATIENCE
+from sampling import sampled
 
 GATE = "import pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep(0.02)"
 
@@ -80,7 +81,7 @@ def test_an_answer_older_than_an_event_does_not_undo_it(browser: Browser, runnin
         page.unroute("**/api/schedule/slow/runs*")
 
 
-@pytest.mark.parametrize("place", ["schedules/slow", "schedules", "runs"])
+@pytest.mark.parametrize("place", sampled(["schedules/slow", "schedules", "runs"], every=3))
 def test_what_happens_before_the_stream_connects_is_seen(
     browser: Browser, running: Daemon, gate: Path, place: str
 ) -> None:
