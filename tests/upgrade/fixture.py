@@ -37,6 +37,9 @@ type = "console"
 [heartbeat]
 enabled = true
 every = "12h"
+
+[limits]
+ledger_days = 36_500  # the fixture grows old
 """
 
 
