@@ -87,7 +87,11 @@ class Object(Generic[T]):
         self.read_back = read_back
         self.known = dict.fromkeys((*self.names, *read_back))
         self._make, self._check = make, check
-        self._readers = [(field.name, field.attribute, field.kind.read, field) for field in self.fields]
+        # With None for a field that needs nothing if it is left out: most are.
+        self._readers = [
+            (field.name, field.attribute, field.kind.read, field if field.omitted is REQUIRED else None)
+            for field in self.fields
+        ]
         self._writers = [(field.name, field.attribute, field.omitted, field.kind.write) for field in self.fields]
 
     def __iter__(self) -> Iterator[Field]:
@@ -129,9 +133,9 @@ class Object(Generic[T]):
         for name, attribute, read, field in self._readers:
             if data.get(name) is not None:
                 values[attribute] = read(fields, name)
-            elif field.default is REQUIRED:
+            elif field is not None and field.is_required:
                 fields.fail(name, field.missing)
-            elif field.omitted is REQUIRED:
+            elif field is not None:
                 values[attribute] = field.default
         return values
 
