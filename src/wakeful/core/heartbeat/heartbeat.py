@@ -60,7 +60,7 @@ class Heartbeat(NamedTuple):
     held_until: Instant | None  # the budget allows no turn before this; kept for an hour afterwards
     turned_at: Instant | None  # when the last turn ended
     turns: str  # JSON: start times of the turns of the last hour
-    tripped_at: Instant | None  # since when the budget is exceeded
+    tripped_at: Instant | None  # when the budget was exceeded
 
 
 @dataclass(frozen=True, slots=True)

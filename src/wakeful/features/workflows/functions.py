@@ -42,7 +42,7 @@ class Functions:
         """Call the function of a phase; returns what an HTTP handler would. Raises `HandlerFailure`."""
         workflow = self._workflows.get(question.workflow)
         if workflow is None:
-            cure = "add its module to [workflows] modules, or declare it before the start"
+            cure = "add its module to [workflows] modules, or declare it before startup"
             raise HandlerFailure(f"no Python workflow '{question.workflow}' is loaded here; {cure}", did_nothing=True)
         try:
             function = workflow.function(question.handler, question.phase)

@@ -281,7 +281,7 @@ class TimelineRow(Shape):
     next_run: At | None
     timezone: str | None
     runs: Annotated[list[RunSummary], Field(description="newest first")]
-    whole_since: Annotated[At, Field(description="the runs are complete since this time")]
+    whole_since: Annotated[At, Field(description="the runs are complete from this time on")]
     planned: Annotated[list[At], Field(description="upcoming instants, in order")]
     whole_until: Annotated[At, Field(description="the instants are complete until this time")]
 

@@ -40,7 +40,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         return Reading("answered", text, None, session_id, None, totals, refused)
     said = text_at(failed, "error", "message") or text_at(last(events, "error"), "message") or told(printed.stderr)
     if failed is None and completed is not None and text is None:
-        said = "it finished its turn without a word"
+        said = "it finished its turn without a reply"
     if _LOST in said:
         return Reading("lost", said)
     reset = printed_reset(said, printed, now) if _LIMIT in said else None

@@ -33,7 +33,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     if not events and all(word in printed.stderr for word in _LOST):
         return Reading("lost", "no session matched")
     said = text_at(error, "data", "message") or told(printed.stderr)
-    said = said or ("it finished its turn without a word" if is_over else "")
+    said = said or ("it finished its turn without a reply" if is_over else "")
     status = at(error, "data", "statusCode")
     failed = Reading("failed", said, status if isinstance(status, int) else None, session_id, refused=refused)
     is_limit = text_at(error, "data", "errorType") in ("rate_limit", "quota")

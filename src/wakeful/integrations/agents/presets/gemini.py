@@ -38,7 +38,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         return Reading("lost", told(printed.stderr))
     said = text_at(answer, "error", "message") or text_at(error, "error", "message") or told(printed.stderr)
     if answer is not None and printed.code == 0:
-        said = "it finished its turn without a word"
+        said = "it finished its turn without a reply"
     status = 401 if printed.code == _NO_AUTH else _http(at(answer or error, "error", "code"))
     failed = Reading("failed", said, status, session_id, used, None, refused)
     reset = _reset(said, status, printed, now)

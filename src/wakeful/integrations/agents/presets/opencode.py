@@ -34,7 +34,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         return Reading("answered", text, None, session_id, used, None, refused)
     said = text_at(error, "error", "data", "message") or text_at(error, "error", "name") or told(printed.stderr)
     if error is None and printed.code == 0:
-        said = "it stopped because a tool was refused" if refused else "it finished its turn without a word"
+        said = "it stopped because a tool was refused" if refused else "it finished its turn without a reply"
     if _LOST in said:
         return Reading("lost", said)
     status = at(error, "error", "data", "statusCode")
