@@ -59,7 +59,7 @@ def segment_at(zone: str, second: int) -> Segment:
     for segment in _segments(zone, second >> _STRETCH_BITS):
         if second < segment.end:
             return segment
-    raise AssertionError("segments cover their stretch")  # pragma: no cover - by construction
+    raise AssertionError("zone segments cover the whole range")  # pragma: no cover - by construction
 
 
 def wall_to_second(zone: str, wall: int) -> int:
