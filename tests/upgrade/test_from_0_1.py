@@ -1,6 +1,9 @@
 """A database written by release 0.1.0 opens, and everything in it is there, on both stores."""
 
 import asyncio
+import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -131,6 +134,9 @@ def test_what_was_due_meanwhile_happens_by_the_catch_up_rules(old: Old, daemon: 
     until(lambda: since("soon") == [("succeeded", "catchUp")])
     until(lambda: "at last" in str(daemon.get("/api/inbox")["items"]))
     until(lambda: since("punctual") == [("missed", "schedule")])
+    told = doctor(old.home)
+    assert "punctual did not run at its planned time" in told
+    assert not [words for words in told if "zone" in words and "yours" in words]  # Etc/UTC is UTC
     for slug in ("paused", "off", "far", "gives-up", "busy", "fails"):
         assert since(slug) == [], slug
     middle = next(run["runId"] for run in old.told["runs"] if run["slug"] == "in-the-middle")
@@ -154,6 +160,13 @@ def test_what_was_due_meanwhile_happens_by_the_catch_up_rules(old: Old, daemon: 
         assert not [one for one in verdict.findings if one.slug not in UNCHECKED], verdict.in_words()
 
     asyncio.run(look())
+
+
+def doctor(home: Path) -> list[str]:
+    """What `wakeful doctor` says."""
+    argv = [*NEW, "doctor", "--home", str(home), "-o", "json"]
+    told = subprocess.run(argv, env=os.environ | {"TZ": "Etc/UTC"}, capture_output=True, text=True, check=False)
+    return [finding["words"] for finding in json.loads(told.stdout)["findings"]]
 
 
 WRITTEN = (

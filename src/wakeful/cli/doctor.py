@@ -266,12 +266,15 @@ def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
         yield Finding("settings", "wrong", f"not applied: {failure}", "check server.log, then restart the daemon")
 
 
+_UTC_NAMES: Final = frozenset({"UTC", "Etc/UTC", "Etc/UCT", "UCT", "Universal", "Etc/Universal", "Zulu", "Etc/Zulu"})
+
+
 def _zone_of_daemon(daemon: Daemon) -> Iterator[Finding]:
     """Warn if the daemon's default zone is not the user's: `09:00` then means another time. Uses a dry run."""
     probe = {"schedule": {"type": "times", "times": ["09:00"]}, "command": {"argv": ["true"]}}
     view = daemon.ask("PUT", "/api/schedule/doctor", query={"dryRun": True}, body=probe).body
     theirs, ours = view["schedule"]["timezone"], times.user_zone()[0]
-    if theirs != ours:
+    if theirs != ours and not {theirs, ours} <= _UTC_NAMES:
         words = f"schedules without a zone use {theirs}, and yours is {ours}"
         yield Finding("zone", "warning", words, "give --tz, or write timezone under [schedules] in wakeful.toml")
 
@@ -291,9 +294,7 @@ def _schedules(daemon: Daemon) -> Iterator[Finding]:
         words = f"disabled after repeated errors: {_named(disabled)}"
         yield Finding("schedules", "warning", words, "fix the cause, then: wakeful resume SLUG")
     for schedule in failing[:NAMED_MAX]:
-        outcome, error = schedule.get("lastOutcome") or "failed", schedule.get("lastError") or "no error text"
-        words = f"{schedule['slug']} {outcome}: {error}"
-        yield Finding("schedules", "warning", words, f"see why: wakeful why {schedule['slug']}")
+        yield Finding("schedules", "warning", _failure(schedule), f"see why: wakeful why {schedule['slug']}")
     if len(failing) > NAMED_MAX:
         words = f"{len(failing) - NAMED_MAX} more are failing: {_named(failing[NAMED_MAX:])}"
         yield Finding("schedules", "warning", words, "list them: wakeful ls --health failing")
@@ -301,6 +302,12 @@ def _schedules(daemon: Daemon) -> Iterator[Finding]:
         yield Finding("schedules", "warning", f"late: {_named(late)}", "see why: wakeful why SLUG")
     if not schedules:
         yield Finding("schedules", "ok", "none is failing or late")
+
+
+def _failure(schedule: dict[str, Any]) -> str:
+    if schedule.get("lastOutcome") is None:  # it failed without a run
+        return f"{schedule['slug']} did not run at its planned time"
+    return f"{schedule['slug']} {schedule['lastOutcome']}: {schedule.get('lastError') or 'no error text'}"
 
 
 def _named(schedules: list[dict[str, Any]]) -> str:
