@@ -5,6 +5,7 @@ Needs the old release: `WAKEFUL_0_1` names its `wakeful` command (`upgrade.make`
 import asyncio
 import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,10 +41,21 @@ pytestmark = [
 ]
 
 
-def node(wakeful: tuple[str, ...], home: Path, address: str) -> Daemon:
-    home.mkdir(mode=0o700)
-    (home / "wakeful.toml").write_text(SETTINGS)
-    return Daemon(wakeful, home, address)
+@pytest.fixture
+def node(url: str, tmp_path: Path) -> Iterator[Callable[..., Daemon]]:
+    """Makes a node of a release with a home of its own; none is left running."""
+    made: list[Daemon] = []
+
+    def make(wakeful: tuple[str, ...], name: str) -> Daemon:
+        home = tmp_path / name
+        home.mkdir(mode=0o700)
+        (home / "wakeful.toml").write_text(SETTINGS)
+        made.append(Daemon(wakeful, home, url))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.kill()
 
 
 def over(daemon: Daemon) -> int:
@@ -69,11 +81,13 @@ def checked(address: str, seen: Path) -> Verdict:
     return asyncio.run(look())
 
 
-def test_nothing_is_lost_or_doubled_while_both_releases_work(url: str, tmp_path: Path) -> None:
+def test_nothing_is_lost_or_doubled_while_both_releases_work(
+    url: str, tmp_path: Path, node: Callable[..., Daemon]
+) -> None:
     """0.2 joins two nodes of 0.1 and changes the schema under them; nodes die in turn, in the middle of their runs."""
     seen = tmp_path / "seen.jsonl"
-    first, second = (node((str(OLD),), tmp_path / name, url) for name in ("first", "second"))
-    new = node(NEW, tmp_path / "new", url)
+    first, second = (node((str(OLD),), name) for name in ("first", "second"))
+    new = node(NEW, "new")
     first.start()
     second.start()
     for number in range(SCHEDULES):
