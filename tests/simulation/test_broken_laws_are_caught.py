@@ -128,7 +128,7 @@ def plain_path_settles_for_anyone(patch: Patch) -> None:
     """The plain path does not compare fences."""
 
     def settle(self: SqlitePlainPath, node_id: int, ended: Sequence[Run]) -> set[int]:
-        runs = SqliteRuns(self._connection).lock([run.run_id for run in ended])
+        runs = SqliteRuns(self._connection, []).lock([run.run_id for run in ended])
         return real_settle(self, node_id, [run._replace(fence=runs[run.run_id].fence) for run in ended])
 
     real_settle = SqlitePlainPath.settle

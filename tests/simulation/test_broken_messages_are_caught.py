@@ -97,7 +97,7 @@ def missing_channels_are_not_reported(patch: Patch) -> None:
     miss = Attempts._miss
 
     def silent(self: Attempts, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> None:
-        patch.setattr(self, "_tell", lambda *_: None)
+        patch.setattr(self, "_apply", lambda *_: None)
         miss(self, tx, row, head, now)
 
     patch.setattr(Attempts, "_miss", silent)
