@@ -523,7 +523,7 @@ async def test_a_server_that_was_away_while_it_worked_proves_nothing(
 
     desk.ladder.on_rung = away
     result = await desk.turn()
-    assert isinstance(result, Unconfirmed) and "away" in result.error
+    assert isinstance(result, Unconfirmed) and "unreachable while it worked" in result.error
 
 
 async def test_a_session_that_vanishes_while_it_works_is_unconfirmed(server: AgentServer, desk: Desk) -> None:

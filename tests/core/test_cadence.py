@@ -214,6 +214,18 @@ def test_all_misses_everything_when_all_of_it_is_too_late() -> None:
     assert plan.cadence.catch_up_until is None
 
 
+def test_a_backlog_skips_at_once_what_ran_on_a_clock_that_was_ahead() -> None:
+    """However many there are: the next one that did not run starts, or nothing if all of them did."""
+    rules = rules_for(TEN_MINUTELY, catch_up="all")
+    cadence = active(rules, catch_up_until=T0 + 60 * MINUTE)
+    now = T0 + 65 * MINUTE
+    plan = rung(cadence, rules, now, taken=frozenset(T0 + n * 10 * MINUTE for n in (1, 2, 3, 4)))
+    assert [row.planned_at for row in plan.rows if isinstance(row, Start)] == [T0 + 50 * MINUTE]
+    assert plan.cadence.planned_through == T0 + 50 * MINUTE
+    plan = rung(cadence, rules, now, taken=frozenset(T0 + n * 10 * MINUTE for n in range(1, 7)))
+    assert (plan.rows, plan.cadence.next_at) == ((), T0 + 70 * MINUTE)
+
+
 def test_a_backlog_that_became_too_late_while_it_ran_is_missed_after_all() -> None:
     """maxLateness is about when a run starts, not about when its backlog began."""
     rules = rules_for(TEN_MINUTELY, catch_up="all", lateness_max=30 * MINUTE)

@@ -30,12 +30,16 @@ ZONE: Final = "UTC"
 _ADDRESSEES: Final[tuple[Any, ...]] = (
     {"channel": "pager"},
     None,
-    [{"channel": "phone"}, {"channel": "mail", "to": "ann"}],
     None,
+    [{"channel": "phone"}, {"channel": "mail", "to": "ann"}],
+    {"channel": "mail"},
     {"channel": "mail"},
     None,
-    [{"channel": "mail"}, {"channel": "mail", "to": "bob"}, {"channel": "last"}],
     None,
+    {"channel": "pager"},
+    None,
+    None,
+    [{"channel": "mail"}, {"channel": "mail", "to": "bob"}, {"channel": "last"}],
 )
 PAGER: Final = "pager"
 """A channel that comes and goes."""

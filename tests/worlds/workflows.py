@@ -175,7 +175,7 @@ class Post:
             yield from laws.is_not_silent(*self._alarm, now=now)
         if self._workflow.error is not None or self._workflow.status != "active":
             self._halted_at = self.now_ms()  # it waits for a person, and may
-        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive]
+        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive and not boot.is_still]
         if not calm:
             return
         since = max(min(calm), self._halted_at, self._world.stepped_at)

@@ -149,6 +149,8 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
     rows: list[Start | Gap] = []
     if cadence.state == "paused":
         cadence = _end_pause(cadence, rules, rows, until=cadence.resume_at or now)
+    if cadence.state == "active":
+        cadence = _past_taken(cadence, rules.timing, taken)
     first = cadence.next_at
     if first is None or cadence.state != "active":
         return Plan(without(rows, taken, rules.timing), cadence)
@@ -253,6 +255,15 @@ def _planned(
     return cadence._replace(
         planned_through=planned_through, next_at=next_at, backoff_until=None, catch_up_until=catch_up_until
     )
+
+
+def _past_taken(cadence: Cadence, timing: Timing, taken: frozenset[Instant]) -> Cadence:
+    """Skip the instants of a backlog that ran before the clock went back: they are in the ledger."""
+    instant = first = cadence.next_at
+    while instant is not None and instant in taken and _is_in_backlog(cadence, instant):
+        cadence = cadence._replace(planned_through=instant)
+        instant = next_after(timing, instant)
+    return cadence if instant == first else cadence._replace(next_at=instant)
 
 
 def _end_pause(cadence: Cadence, rules: Rules, rows: list[Start | Gap], *, until: Instant) -> Cadence:
