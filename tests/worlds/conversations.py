@@ -133,7 +133,7 @@ class Conversations:
 
     def ticked(self) -> Iterator[str]:
         """A node has looked at its clock."""
-        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive]
+        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive and not boot.is_still]
         since = max([self._world.stepped_at, *calm])
         for run_id, open_since in self._open.items():
             waits_for = self._world.loop.now_ms - max(since, open_since)

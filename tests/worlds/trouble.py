@@ -131,7 +131,7 @@ class Troubles:
     def ticked(self, now: Instant, ahead_max: Duration) -> Iterator[str]:
         """A node has looked at its clock: what is owed and due has been reported, or is about to be."""
         true_now = self._world.loop.now_ms
-        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive]
+        calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive and not boot.is_still]
         disturbed_at = max([self._world.stepped_at, *calm])
         for subject in self._subjects.values():
             if subject.owed is None:
