@@ -18,9 +18,11 @@ killed (they are dropped, and no `finally` runs), without its code noticing.
 
 import asyncio
 import contextlib
+import heapq
+import itertools
 import selectors
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, NoReturn, TypeVar
 
@@ -125,6 +127,30 @@ def current_process() -> Process | None:
     return _PROCESS.get()
 
 
+class _Timer(asyncio.TimerHandle):
+    """A timer. Those for the same time fire in the order they were set; asyncio leaves that to the shape of its heap,
+    which depends on when the garbage collector ends what a killed process left."""
+
+    __slots__ = ("_order",)
+
+    def __init__(
+        self,
+        when: float,
+        order: int,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+    ) -> None:
+        super().__init__(when, callback, args, loop, context)
+        self._order = order
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, _Timer):
+            return NotImplemented
+        return (self.when(), self._order) < (other.when(), other._order)
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An asyncio loop whose time jumps to the next timer when nothing is ready."""
 
@@ -133,6 +159,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         super().__init__(self._jumper)
         self._jumper.is_open = False
         self._clock_resolution = 1e-6
+        self._orders = itertools.count()
         self.set_task_factory(_in_its_process)
 
     @property
@@ -170,10 +197,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
-        if process is None:
-            return super().call_at(when, callback, *args, context=context)
-        # A timer reaches its callback without passing `call_soon`, so the process is checked when it fires.
-        return super().call_at(when, self._fire, process, callback, args, context=context)
+        if process is not None:
+            # A timer reaches its callback without passing `call_soon`, so the process is checked when it fires.
+            callback, args = self._fire, (process, callback, args)
+        timer = _Timer(when, next(self._orders), callback, args, self, context)
+        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]  # as asyncio's own `call_at` does
+        timer._scheduled = True  # type: ignore[attr-defined]
+        return timer
 
     def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
         raise RealTime("a thread tried to call into the virtual loop; run that work inline in the simulation")
