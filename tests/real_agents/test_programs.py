@@ -143,7 +143,9 @@ def test_a_program_that_waits_for_a_reset_by_itself_is_waited_for(house: House) 
     house.server.reset_at = int(time.time()) + 90
     run = house.run("patient", "What is new today?")
     assert (run["outcome"], run["reply"].strip()) == ("succeeded", REPLY)
-    assert [one.status for one in house.server.of_turn if one.at < house.server.reset_at] == [429]
+    assert run["attempt"] == 1
+    # The program may try again by itself, or ask for a title as well: nothing was granted before the reset.
+    assert {one.status for one in house.server.of_turn if one.at < house.server.reset_at} == {429}
 
 
 def test_a_slow_model_is_waited_for(house: House) -> None:
