@@ -19,7 +19,8 @@ from postgres.node import LIMITS
 from postgres.server import Server, schema_of
 from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.time.timing import Once
+from wakeful.core.time.instants import DAY
+from wakeful.core.time.timing import Every, Once
 
 LANES = 40
 IN_LANES = 5  # one in so many has a lane
@@ -40,8 +41,10 @@ def _lines(path: Path) -> list[Line]:
 
 
 def _definition(n: int, at: int) -> Definition:
+    """One in so many has a lane; of the others, half are daily and so take the plain path."""
     lane = f"lane{n // IN_LANES % LANES}" if n % IN_LANES == 0 else None
-    return Definition(f"s{n}" if lane is None else f"{lane}-{n}", Once(at), Call("target", {}), lane=lane)
+    timing = Every(DAY, at) if n % 2 else Once(at)
+    return Definition(f"s{n}" if lane is None else f"{lane}-{n}", timing, Call("target", {}), lane=lane)
 
 
 @contextmanager

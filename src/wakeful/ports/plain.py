@@ -50,6 +50,6 @@ class PlainPath(Protocol):
         """Close these runs as written in the rows, and free their schedules. Returns the ids of those it closed.
 
         It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
-        schedule is not in order (not active, errors or trouble, another run open or queued, no next instant). The
-        cadences of all of them are locked."""
+        schedule is not in order (not active, errors or trouble, another run open or queued, no next instant). It locks
+        the cadences of all of them, then the runs; cadences of other runs must be locked before."""
         ...

@@ -115,7 +115,7 @@ def test_log_follows_until_ctrl_c(ran: Cli) -> None:
 
 
 def test_stats(ran: Cli) -> None:
-    """How often, how well, how long; since ever or since a time."""
+    """How often, how well, how long; over all time or since a time."""
     said = ran.run("stats", "good")
     assert (said.code, said.err) == (0, "")
     text = " ".join(said.out.split())

@@ -94,7 +94,11 @@ class ScheduleRuns:
             return set()
         compiled = self._compilations.of(tx, [(run.schedule_id, run.version) for run in candidates])
         rows = [closed(run, SUCCESS, now=now, result=None) for run in candidates if _is_plain(compiled, run)]
-        return tx.plain.settle(node_id, rows) if rows else set()
+        if not rows:
+            return set()
+        if len(rows) < len(ended):
+            tx.cadences.lock({run.schedule_id for run, _ in ended})  # all owners, before any run is locked
+        return tx.plain.settle(node_id, rows)
 
     def _held_back(self, tx: Tx, run: Run, now: Instant) -> Decision:
         """The decision of the first gate that does not admit the run."""
