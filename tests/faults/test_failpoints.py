@@ -62,9 +62,11 @@ def test_a_death_at_a_mark_is_no_green(field: Field) -> None:
     assert {row.attempt for row in rows if row.outcome == "unknown"} == {1}
 
 
-@pytest.mark.parametrize("schedules", [200, pytest.param(1_000, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("schedules", [500, pytest.param(1_000, marks=pytest.mark.torture)])
 def test_overdue_schedules_and_five_crashes(field: Field, schedules: int) -> None:
-    """A node that dies five times in its first moments neither storms nor repeats: one run each, few attempts."""
+    """A node that dies five times in its first moments neither storms nor repeats: one run each, few attempts.
+
+    There are enough schedules that each start has several commits to die at."""
     field.put(overdue(schedules, at=now() + 3_000))
     field.until(lambda: now() > field.look(lambda tx: tx.cadences.lock([1])[1].next_at or 0) + 100)
     for crash, die in enumerate(
