@@ -128,7 +128,7 @@ class RunKeeper(Protocol):
         ...
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
-        """What runs in progress perform, to ask their targets about them after their node died."""
+        """What these runs perform, without the gates of `admit`: plain runs, and runs whose node died."""
         ...
 
     def settle(self, tx: Tx, locked: Any, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:

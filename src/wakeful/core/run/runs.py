@@ -56,7 +56,7 @@ class Run(NamedTuple):
     run_id: int
     kind: RunKind
     schedule_id: int
-    occurrence: int  # the planned instant, or minus the run id for a manual request
+    occurrence: int  # the planned instant; negative and unique (`unplanned`) for a manual run
     planned_at: Instant
     planned_until: Instant | None  # the last instant of a stretch
     instants: int  # how many it covers: above one it is a stretch, `count` in JSON

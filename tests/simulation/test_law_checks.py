@@ -1,6 +1,6 @@
-"""Each law on facts made by hand: what obeys it passes, and each way to break it is told in a sentence.
+"""The checks of the laws themselves, on rows made by hand: valid rows pass, and each violation is reported.
 
-A checker that cannot fail would prove nothing, so every one is broken here in several ways.
+These are tests of the checkers in `tests/worlds`, not of the product: docs/laws.md names the tests of each law.
 """
 
 from collections.abc import Iterable
@@ -177,7 +177,7 @@ def test_l1_rows_stay_in_place(before: Run, after: Run, words: str | None) -> No
 # -- L2 ---------------------------------------------------------------------------------------------------------------
 
 
-def test_l2_one_row_per_instant() -> None:
+def test_l2_the_check_reports_a_second_row_for_an_instant() -> None:
     """Two rows with one occurrence are one too many; manual runs have occurrences of their own."""
     check(laws.one_row_per_instant("x", [run(1, 1), run(2, 2), run(3, 1, occurrence=-3)]), "L2", None)
     check(laws.one_row_per_instant("x", [run(1, 1), run(2, 1)]), "L2", "second run of the instant")
