@@ -29,6 +29,15 @@ _ALL: Final = (
     Measure("idle cpu", "s per 20 s", "less", "a full store and nothing due"),
     Measure("idle rss", "MB", "less", "a full store and nothing due"),
     Measure("start", "s", "less", "from the first import to ticking on a full store"),
+    Measure("REST, GET one", "/s", "more", "200 clients of a daemon with 400 schedules and 20,000 ledger rows"),
+    Measure("REST, list of 50", "/s", "more", "the same clients: 50 of the schedules"),
+    Measure("REST, PUT", "/s", "more", "the same clients: each changes its schedule"),
+    Measure("REST, 50 runs", "/s", "more", "the same clients: the newest rows of the ledger"),
+    Measure("REST, timeline", "/s", "more", "the same clients: the first page of the time axis"),
+    Measure("REST, stats", "/s", "more", "the same clients: the schedule that owns half of the ledger"),
+    Measure("REST, run?wait=true", "/s", "more", "the same clients: each starts its schedule and waits for the end"),
+    Measure("lateness beside REST", "ms", "less", "the worst start of a one-second schedule meanwhile"),
+    Measure("lateness beside manual runs", "ms", "less", "the same while all clients send run?wait=true"),
     Measure(
         "workflow messages", "/s", "more", "from producer through topic to consumer, in three phases, 20 workflows"
     ),

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from bench.measures import MEASURES
 from bench.sizes import Sizes
 from bench.targets import Store
 
 Environment: TypeAlias = Literal["ours", "peers"]
 
 OURS = "wakeful"
+LIMIT = "limit"
+BARE_ROUTE = "fastapi, bare route"
 HUEY_WORKERS = (1, 4)
 CALLERS = 8  # threads that register with a peer that is used from threads
 CONCURRENCY = ("--concurrency", "30")
@@ -25,7 +28,7 @@ class Case:
 
     @property
     def environment(self) -> Environment:
-        return "ours" if self.subject == OURS else "peers"
+        return "ours" if self.subject in (OURS, LIMIT, BARE_ROUTE) else "peers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,7 @@ def plan(sizes: Sizes) -> list[Group]:
         *(_lateness(sizes, store) for store in _STORES),
         *(_lateness_of_many(sizes, store) for store in _STORES),
         *(_idle(sizes, store) for store in _STORES),
+        *(_rest(sizes, store) for store in _STORES),
         *(_workflows(sizes, store) for store in _STORES),
         _cron(sizes),
     ]
@@ -66,6 +70,7 @@ def _burst(sizes: Sizes, store: Store) -> Group:
         sizes.repeats,
         (
             Case(OURS, "ours.burst", _args(singles=singles, fires=fires)),
+            Case(LIMIT, "ours.limit", _args(fires=fires)),
             *(
                 Case(
                     f"apscheduler, {executor}",
@@ -221,6 +226,17 @@ def _idle(sizes: Sizes, store: Store) -> Group:
             else case("procrastinate", "peers.procrastinate_", theirs, CONCURRENCY),
         ),
         ("idle cpu", "idle rss", "start"),
+    )
+
+
+def _rest(sizes: Sizes, store: Store) -> Group:
+    seconds = _args(seconds=sizes.rest_seconds)
+    return Group(
+        "rest",
+        store,
+        sizes.lateness_repeats,
+        (Case(OURS, "ours.rest", seconds), Case(BARE_ROUTE, "ours.rest_bare", seconds)),
+        tuple(name for name in MEASURES if name.startswith("REST, ") or " beside " in name),
     )
 
 

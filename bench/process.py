@@ -1,6 +1,7 @@
 """Runs one measuring process with a time limit and reads its figures."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -38,15 +39,26 @@ def surroundings() -> dict[str, str]:
 
 
 def run(argv: list[str], limit: float) -> Ended:
-    """Run a process; if it takes too long, it is killed."""
-    try:
-        done = subprocess.run(  # noqa: S603 - our own modules, with arguments made here
-            argv, cwd=ROOT, env=surroundings(), capture_output=True, text=True, timeout=limit, check=False
-        )
-    except subprocess.TimeoutExpired:
-        return Ended([], -1, f"did not end within {limit:g} s")
-    figures = [figure for line in done.stdout.splitlines() if (figure := parse(line)) is not None]
-    return Ended(figures, done.returncode, _last_words(done.stderr, done.returncode) if done.returncode else "")
+    """Run a process; if it takes too long, it is killed with everything it started."""
+    with subprocess.Popen(  # noqa: S603 - our own modules, with arguments made here
+        argv,
+        cwd=ROOT,
+        env=surroundings(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            said, errors = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            return Ended([], -1, f"did not end within {limit:g} s")
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    figures = [figure for line in said.splitlines() if (figure := parse(line)) is not None]
+    return Ended(figures, process.returncode, _last_words(errors, process.returncode) if process.returncode else "")
 
 
 def _last_words(stderr: str, code: int) -> str:

@@ -14,7 +14,13 @@ STORE_NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL", "none": ""}
 def table(results: Results, verdicts: list[Verdict], machine: Mapping[str, Any], note: str) -> str:
     """The results as a table."""
     facts = ", ".join(f"{name} {value}" for name, value in machine.items())
-    lines = ["", facts, note, "", f"{'measure':<40}{'subject':<24}{'median':>14}  {'range':<22}{'ours / theirs':>13}"]
+    lines = [
+        "",
+        facts,
+        note,
+        "",
+        f"{'measure':<40}{'subject':<24}{'median':>14}  {'range':<22}{'ours / theirs':>13}{'cpu µs':>10}",
+    ]
     for (name, store), subjects in _ordered(results):
         lines += _rows(results, MEASURES[name], store, list(subjects))
     lines += ["", f"{'target':<58}{'bound':>14}{'reached':>14}"]
@@ -84,7 +90,9 @@ def _rows(results: Results, measure: Measure, store: Store, subjects: list[str])
         value, ratio = results.value(measure.name, store, subject), results.ratio(measure.name, store, subject)
         spread = f"{_figure(min(values))} to {_figure(max(values))}" if len(values) > 1 else ""
         versus = "" if subject == OURS or ratio is None else f"{ratio:.2f}x"
-        yield f"{label:<40}{subject:<24}{_figure(value):>14}  {spread:<22}{versus:>13}"
+        cpu = results.facts[(measure.name, store, subject)].get("cpu_us")
+        spent = _figure(float(cpu)) if cpu is not None else ""
+        yield f"{label:<40}{subject:<24}{_figure(value):>14}  {spread:<22}{versus:>13}{spent:>10}"
         label = ""
     for subject, why in _missing(results, measure.name, store).items():
         yield f"{label:<40}{subject:<24}{'not available':>14}  {why}"

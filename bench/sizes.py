@@ -28,6 +28,7 @@ class Sizes:
     idle_jobs_peers: int
     idle_seconds: int
     idle_seconds_peers: int
+    rest_seconds: float  # for each kind of request
     messages: int
     idle_workflows: int
     cron_steps: int
@@ -60,6 +61,7 @@ FULL: Final = Sizes(
     idle_jobs_peers=100_000,
     idle_seconds=20,
     idle_seconds_peers=20,
+    rest_seconds=10,
     messages=40_000,
     idle_workflows=10_000,
     cron_steps=20_000,
@@ -85,6 +87,7 @@ QUICK: Final = Sizes(
     idle_jobs_peers=5_000,
     idle_seconds=4,
     idle_seconds_peers=2,
+    rest_seconds=1.5,
     messages=10_000,
     idle_workflows=10_000,
     cron_steps=2_000,

@@ -7,6 +7,7 @@ import sys
 import time
 from asyncio.subprocess import PIPE, Process
 
+from bench.cpu import seconds_of
 from bench.lines import emit
 from bench.ours.burst import BULK_RATE_MIN, LEAD
 from bench.ours.setup import make_app, schedules, settled, soon
@@ -36,6 +37,10 @@ class Crew:
                 self._heard.clear()
                 await self._heard.wait()
 
+    def cpu(self) -> float:
+        """Seconds of processor time that they have used together."""
+        return sum(seconds_of(process.pid) for process in self._processes)
+
     async def end(self) -> list[int]:
         """Stop them; returns the number of calls of each."""
         for process in self._processes:
@@ -64,14 +69,15 @@ async def measure(options: argparse.Namespace) -> None:
             due_at = soon(LEAD + options.fires / BULK_RATE_MIN)
             timing = once(due_at)
             await app.add_many(schedules(options.fires, "fire", lambda _: timing))
-            due = time.perf_counter() + (due_at - soon(0)).total_seconds()
+            due, cpu = time.perf_counter() + (due_at - soon(0)).total_seconds(), crew.cpu()
             await crew.wait(options.fires, BURST_WITHIN)
             took = await settled(app, 30) - due
+            spent = (crew.cpu() - cpu) / options.fires * 1e6
         finally:
             calls = await crew.end()
     plural = "" if options.nodes == 1 else "s"
     shares = {f"node_{i}": count for i, count in enumerate(calls)}
-    emit(f"fires, {options.nodes} node{plural}", options.fires / took, count=sum(calls), **shares)
+    emit(f"fires, {options.nodes} node{plural}", options.fires / took, cpu_us=spent, count=sum(calls), **shares)
 
 
 def main() -> None:
