@@ -146,7 +146,7 @@ class Definitions(AppLifecycle):
 
     def _read(self, slug: str, definition: Any, now: Instant) -> Checked:
         zone = self._open.conditions.default_zone
-        return self._check(definition_from_json(definition, default_zone=zone, slug=slug), now)
+        return self._check(definition_from_json(definition, default_zone=zone, slug=slug, now=now), now)
 
     def _check_new(self, new: New) -> Checked:
         zone = self._open.conditions.default_zone

@@ -29,8 +29,8 @@ EXISTS: Final = 412
 def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
     """Add a schedule, and show its next five times.
 
-    Give exactly one of --cron, --every, --at, --in, --times, --after-reset and --manual (when), and exactly one of
-    --prompt, --command, --url, --call and --event (what). An existing schedule is updated and keeps its state.
+    Give exactly one of --when, --cron, --every, --at, --in, --times, --after-reset and --manual (when), and exactly one
+    of --prompt, --command, --url, --call and --event (what). An existing schedule is updated and keeps its state.
     """
     _refuse_slug(slug)
     definition = {**_written(source), **definition_of(given)}

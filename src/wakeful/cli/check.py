@@ -148,7 +148,7 @@ def _check_definition(invocation: Invocation, file: Path) -> tuple[list[dict[str
         return [{"line": None, "field": "", "message": "is nested too deeply; make it flatter"}], {}
     now = int(times.now().timestamp() * 1000)
     try:
-        definition = definition_from_json(written, default_zone=times.user_zone()[0], slug=_slug_of(file))
+        definition = definition_from_json(written, default_zone=times.user_zone()[0], slug=_slug_of(file), now=now)
         definition = _checked(invocation, definition, now)
     except Invalid as invalid:
         return [{"line": None, "field": error.field, "message": error.message} for error in invalid.errors], {}

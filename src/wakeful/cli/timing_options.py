@@ -9,8 +9,8 @@ import click
 
 from wakeful.cli.errors import Fault, Misused
 
-TIMINGS: Final = ("cron", "every", "at", "in", "times", "after_reset", "manual")
-WORDS: Final = "--cron, --every, --at, --in, --times, --after-reset and --manual"
+TIMINGS: Final = ("when", "cron", "every", "at", "in", "times", "after_reset", "manual")
+WORDS: Final = "--when, --cron, --every, --at, --in, --times, --after-reset and --manual"
 # The field of the schedule behind each option.
 _FIELDS: Final[Mapping[str, str]] = {
     "cron": "expression",
@@ -23,11 +23,14 @@ _FIELDS: Final[Mapping[str, str]] = {
     "offset": "offsetMinutes",
 }
 _COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    "tz": ("cron", "times", "at", "every"),
+    "tz": ("when", "cron", "times", "at", "every"),
     "anchor": ("every",),
     "offset": ("after_reset",),
 }
 _OPTIONS: Final = (
+    click.option(
+        "--when", metavar="TEXT", help="In words: 'weekdays at 9:00', 'every 2h', 'in 20m', 'tomorrow at 9:00'."
+    ),
     click.option("--cron", metavar="EXPR", help="Five or six cron fields, e.g. '0 9 * * 1-5'."),
     click.option("--every", metavar="DUR", help="A fixed interval: 90s, 30m, 2h, 1d."),
     click.option("--at", metavar="T", help="Once: 'tomorrow 9:00', 'monday 9:00', 9:00, or 2026-01-30T09:00:00+01:00."),
@@ -96,6 +99,8 @@ def _companions(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
 def _schedule(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     value = given[name]
     match name:
+        case "when":
+            return _when(value, given["tz"])
         case "at":
             return _at(value, given)
         case "in":
@@ -106,6 +111,21 @@ def _schedule(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
             value = [part.strip() for part in value.split(",") if part.strip()]
     kind = "afterReset" if name == "after_reset" else name
     return {"type": kind, _FIELDS[name]: value, **_companions(given, name)}
+
+
+def _when(value: str, zone: str | None) -> dict[str, Any]:
+    """Read here, where the zone of the person who typed it is known."""
+    from wakeful.cli import times
+    from wakeful.core.errors import Invalid
+    from wakeful.core.time.timing_json import timing_to_json
+    from wakeful.core.time.when import read_when
+
+    now = int(times.now().timestamp() * 1000)
+    try:
+        timing = read_when(value, now=now, default_zone=times.user_zone()[0], timezone=zone, field="--when")
+    except Invalid as invalid:
+        raise Misused("not accepted", [(error.field, error.message) for error in invalid.errors]) from invalid
+    return timing_to_json(timing)
 
 
 def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def test_every_policy() -> None:
     [
         (("--every", "1h", "--cron", "* * * * *"), "--every", "cannot be combined"),
         (("--prompt", "x", "--command", "true", "--manual"), "--command", "cannot be combined"),
-        (("--manual", "--tz", "UTC", "--command", "true"), "--tz", "only works with --cron"),
+        (("--manual", "--tz", "UTC", "--command", "true"), "--tz", "only works with --when"),
         (("--manual", "--anchor", "2026-01-01T00:00:00Z"), "--anchor", "only works with --every"),
         (("--manual", "--offset", "1m"), "--offset", "only works with --after-reset"),
         (("--command", "true", "--agent", "x"), "--agent", "only works with --prompt"),
@@ -146,7 +146,7 @@ def test_when_and_what_are_needed(alone: Cli) -> None:
     """Without both there is nothing to add."""
     said = alone.ask("add", "x")
     assert said.code == 2
-    assert "when: is missing; give exactly one of --cron" in said.err
+    assert "when: is missing; give exactly one of --when" in said.err
     assert "what: is missing; give exactly one of --prompt" in said.err
 
 

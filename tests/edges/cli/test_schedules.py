@@ -355,3 +355,12 @@ def test_slugs_are_completed_by_the_daemon(cli: Cli) -> None:
 def test_completion_without_a_daemon_offers_nothing(alone: Cli) -> None:
     """And says nothing into the line that is being typed."""
     assert complete(alone, "wakeful show al") == []
+
+
+def test_add_when_takes_words(cli: Cli) -> None:
+    """`--when` says how it was understood, and refuses what has two meanings with both."""
+    added = cli.ask("add", "stand-up", "--when", "weekdays at 9:00", "--tz", "Asia/Shanghai", "--command", "true")
+    assert "every weekday at 09:00 (Asia/Shanghai)" in added.out
+    refused = cli.run("add", "other", "--when", "9:00", "--command", "true")
+    assert refused.code == 2
+    assert "write 'every day at 09:00' or" in refused.err

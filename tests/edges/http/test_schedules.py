@@ -293,3 +293,17 @@ async def test_retries_by_exception_read_back_and_bad_ones_are_refused(api: Clie
     assert {error["field"] for error in refused.body["errors"]} == {"retry.on", "retry.backoff"}
     refused = await api.put("bad", {**EVERY, "retry": {"on": ["OSError"]}})
     assert (refused.status, refused.body["errors"][0]["field"]) == (400, "retry.on")
+
+
+async def test_a_schedule_may_be_one_text(api: Client) -> None:
+    """It is stored in its structured form; a text with two meanings is refused with both."""
+    written = await api.put("report", {"schedule": "weekdays at 9:00 Europe/Berlin", "command": {"argv": ["true"]}})
+    assert written.status == 201
+    assert written.body["schedule"] == {"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+    patched = await api.ask("PATCH", "/api/schedule/report", {"schedule": "every 2h"})
+    assert patched.body["schedule"] == {"type": "every", "every": "2h"}
+    refused = await api.put("report", {"schedule": "20m", "command": {"argv": ["true"]}})
+    assert refused.status == 400
+    assert refused.body["errors"] == [
+        {"field": "schedule", "message": "'20m' has two meanings; write 'every 20m' or 'in 20m'"}
+    ]

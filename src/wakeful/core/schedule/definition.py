@@ -102,7 +102,7 @@ class Definition:
     """Everything its owner decides about a schedule."""
 
     slug: Annotated[str, Field(SLUG, "its name", default="", usual="the one in the path")]
-    timing: Annotated[Timing, Field(timing_kind(), "when it runs", name="schedule", missing=_NO_TIMING)]
+    timing: Annotated[Timing, Field(timing_kind(is_text=True), "when it runs", name="schedule", missing=_NO_TIMING)]
     action: ActionSpec
     enabled: Annotated[bool | None, Field(FLAG, "whether it fires", usual="true, or unchanged")] = None
     deliver: Annotated[Deliver, Field(_DELIVER, "one recipient, or several: each gets its own delivery")] = None

@@ -17,8 +17,10 @@ from wakeful.core.fields import Fields, check_plain
 from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Call, action_to_json
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE, Definition, check_slug, retry_of, usual_retry
 from wakeful.core.schedule.policies import RETRY
+from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Every, Once, Timing
 from wakeful.core.time.timing_json import timing_to_json, timing_to_store
+from wakeful.core.time.when import read_when
 
 ACTIONS: Final = ("prompt", *OBJECTS)
 WRITTEN: Final = SCHEDULE.names
@@ -27,11 +29,16 @@ READ_BACK: Final = SCHEDULE.read_back
 _SCHEDULE: Final = SCHEDULE.only("schedule")
 
 
-def definition_from_json(data: Any, *, default_zone: str, slug: str | None = None) -> Definition:
+def definition_from_json(
+    data: Any, *, default_zone: str, slug: str | None = None, now: Instant | None = None
+) -> Definition:
     """Read a definition as a person wrote it; what its timing leaves open stays open.
 
-    `slug` is the one in the path, if there is one."""
+    `slug` is the one in the path, if there is one. With `now` the schedule may be a text (`weekdays at 9:00`)."""
     check_plain(data)
+    if now is not None and isinstance(data, Mapping) and isinstance(data.get("schedule"), str):
+        timing = read_when(data["schedule"], now=now, default_zone=default_zone, field="schedule")
+        data = {**data, "schedule": timing_to_json(timing)}
     return _read(data, default_zone, slug)
 
 

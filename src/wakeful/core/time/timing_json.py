@@ -266,16 +266,19 @@ TIMING_TYPES: Final[Mapping[str, TimingType]] = {
 }
 
 
-def timing_kind(*, without: tuple[str, ...] = ()) -> Kind:
-    """The kind of a `schedule` field."""
+def timing_kind(*, without: tuple[str, ...] = (), is_text: bool = False) -> Kind:
+    """The kind of a `schedule` field; `is_text`: also one text, which the reader turns into an object."""
     types = {name: one.fields for name, one in TIMING_TYPES.items() if name not in without}
     refs = {name: COMPONENTS + one.name for name, one in types.items()}
-    schema = {
+    schema: dict[str, Any] = {
         "oneOf": [{"$ref": ref} for ref in dict.fromkeys(refs.values())],
         "discriminator": {"propertyName": "type", "mapping": refs},
     }
+    if is_text:
+        schema = {"anyOf": [schema, {"type": "string", "examples": ["weekdays at 9:00", "every 2h"]}]}
 
     def read(fields: Fields, name: str) -> Timing | None:
         return fields.read(name, lambda value: read_timing(value, fields.place(name)))
 
-    return Kind("[timing](#timings)", read, schema, timing_to_json, "timing", inner=tuple(types.values()))
+    words = "[timing](#timings), or [one text](#schedule-as-one-text)" if is_text else "[timing](#timings)"
+    return Kind(words, read, schema, timing_to_json, "timing", inner=tuple(types.values()))
