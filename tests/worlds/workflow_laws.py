@@ -18,9 +18,9 @@ _MOVES: Final[dict[MessageStatus, frozenset[MessageStatus]]] = {
 
 
 def happens_once(message_id: str, times: int, *, is_excused: bool) -> Iterator[str]:
-    """L2: the side effect of a message happens once; nobody repeats it by himself."""
+    """L2: the side effect of a message happens once; nothing repeats it on its own."""
     if times > 1 and not is_excused:
-        yield f"L2 workflow: the side effect of {message_id} happens for the {times}. time"
+        yield f"L2 workflow: the side effect of {message_id} happened {times} times"
 
 
 def moves_by_the_table(before: Message | None, after: Message) -> Iterator[str]:

@@ -35,7 +35,7 @@ class HeartbeatCommands(Definitions):
         context_key: str | None = None,
         **origin: Unpack[WakeOrigin],
     ) -> bool:
-        """Request a turn of the heartbeat, and tell the agent why; returns whether it joined one already requested.
+        """Request a heartbeat turn, and tell the agent why; returns whether it was merged into one already requested.
 
         Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
         `context_key`."""

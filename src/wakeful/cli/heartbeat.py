@@ -25,7 +25,7 @@ _RECEIPT: Final = re.compile(r"/api/runs/([0-9]+)/receipt\?token=([A-Za-z0-9_-]+
 @click.option("--text", metavar="TEXT", help="Text for the agent.")
 @click.option("--key", metavar="CONTEXT", help="A newer text replaces an older one with the same key.")
 def wake_command(invocation: Invocation, reason: str, text: str | None, key: str | None) -> None:
-    """Request a turn of the heartbeat."""
+    """Request a heartbeat turn."""
     body: dict[str, Any] = {"reason": reason, "text": text, "contextKey": key, **_asking_run()}
     given = {name: value for name, value in body.items() if value is not None}
     answer = invocation.daemon().ask("POST", "/api/wake", body=given).body

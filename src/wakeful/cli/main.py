@@ -39,7 +39,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "why": ("runs", "Explain in one sentence why it ran, or did not."),
     },
     "The heartbeat": {
-        "wake": ("heartbeat", "Request a turn of the heartbeat."),
+        "wake": ("heartbeat", "Request a heartbeat turn."),
         "heartbeat": ("heartbeat", "Show the heartbeat and its last turns."),
         "events": ("heartbeat", "List the system events queued for the next turn."),
     },

@@ -38,7 +38,9 @@ def definition_options(function: F) -> F:
         click.option("--quota-command", metavar="LINE", help="The program that prints the quota (command)."),
         click.option("--wake-command", metavar="LINE", help="The program that sends the wake (command)."),
         click.option("--times", metavar="09:00,13:00", help="Wake at these times of day; at most five."),
-        click.option("--errors-max", type=int, help="Consecutive errors after which waking or the slot is disabled."),
+        click.option(
+            "--errors-max", type=int, help="Consecutive errors after which wakes, or the slot itself, are disabled."
+        ),
         click.option("--enabled/--disabled", default=None, help="Whether the slot is woken and polled."),
         click.option("--set", "fields", metavar="FIELD=VALUE", multiple=True, help="Any other field, as JSON."),
     ]

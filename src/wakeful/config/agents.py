@@ -130,7 +130,7 @@ class CommandAgent(Table):
     model: Annotated[str | None, kinds.text(most=200)] = setting(None, says="replaces {model} in the arguments")
     cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="working directory; default: the home folder")
     env: Annotated[Mapping[str, str | Secret], kinds.variables()] = setting({}, says=_ENV_SAYS)
-    pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of names of variables")] = setting(
+    pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of variable names")] = setting(
         (), says=_PASSED_SAYS
     )
     stdin: Annotated[bool | None, kinds.flag()] = setting(
@@ -216,7 +216,7 @@ class PresetAgent(Table):
     cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="working directory; default: the home folder")
     args: Annotated[tuple[str, ...], kinds.listed(_WORD, "list of strings")] = setting((), says="additional arguments")
     env: Annotated[Mapping[str, str | Secret], kinds.variables()] = setting({}, says=_ENV_SAYS)
-    pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of names of variables")] = setting(
+    pass_env: Annotated[tuple[str, ...], kinds.listed(_VARIABLE, "list of variable names")] = setting(
         (), says=_PASSED_SAYS
     )
 

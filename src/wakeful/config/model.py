@@ -99,7 +99,9 @@ class Store(Table):
 class Schedules(Table):
     """Defaults for all schedules."""
 
-    enabled: Annotated[bool, kinds.flag()] = setting(True, says="false: standby, all instants are skipped")
+    enabled: Annotated[bool, kinds.flag()] = setting(
+        True, says="whether schedules run; false means standby: all instants are skipped"
+    )
     timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of schedules without one")
     mirror: Literal["agent", "all", "off"] = setting("agent", says="which definitions are mirrored as files")
 
@@ -108,7 +110,7 @@ class Limits(Table):
     """Limits."""
 
     agent_interval_min: Annotated[int, kinds.duration("0s", "365d")] = setting(
-        "60m", says="prompt schedules with a shorter interval are refused"
+        "60m", says="schedules that prompt an agent more often than this are refused"
     )
     every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting(
         "10s", says="a shorter `every` of a schedule or producer is raised to this"
@@ -123,7 +125,7 @@ class Limits(Table):
 
 
 class ActiveHoursTable(Table):
-    """The hours of the day in which the heartbeat beats."""
+    """The hours of the day during which the heartbeat beats."""
 
     start: Annotated[str, kinds.time_of_day()] = setting(says="start of the active hours")
     end: Annotated[str, kinds.time_of_day(end=True)] = setting(
@@ -152,13 +154,13 @@ class Heartbeat(Table):
         HEARTBEAT_PROMPT, says="prompt of each turn; {ack_token} is replaced by ack_token"
     )
     ack_token: Annotated[str, kinds.single_word(64)] = setting(
-        "HEARTBEAT_OK", says="a reply with this text means: nothing to report"
+        "HEARTBEAT_OK", says="a reply with this text means that there is nothing to report"
     )
     ack_chars_max: Annotated[int, kinds.count(0, 100_000)] = setting(
         300, says="how many more characters such a reply may have and still not be delivered"
     )
     ack_match: Literal["edges", "anywhere"] = setting("edges", says="where in the reply the token must be")
-    active_hours: ActiveHoursTable | None = setting(None, says="hours in which it beats; default: always")
+    active_hours: ActiveHoursTable | None = setting(None, says="hours during which it beats; default: always")
     spacing_min: Annotated[int, kinds.duration("0s", "24h")] = setting(
         "10s", says="minimum time between automatic wake turns"
     )

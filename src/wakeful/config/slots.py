@@ -23,13 +23,13 @@ class Quota(Table):
 
     slots_max: Annotated[int, kinds.count(1, 64)] = setting(4, says="maximum number of slots")
     retry_window: Annotated[int, kinds.duration("1m", "24h")] = setting(
-        "15m", says="how long to poll every minute for a wake to show before sending it again"
+        "15m", says="how long to poll every minute for the effect of a wake before sending it again"
     )
     errors_max: Annotated[int, kinds.count(1, 1_000)] = setting(
-        10, says="consecutive errors after which waking or the slot is disabled"
+        10, says="consecutive errors after which wakes, or the slot itself, are disabled"
     )
     backoff_cap: Annotated[int, kinds.duration("1m", "24h")] = setting(
-        "480m", says="the longest pause between failing polls"
+        "480m", says="maximum interval between polls that fail"
     )
 
 

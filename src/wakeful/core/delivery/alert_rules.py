@@ -22,10 +22,17 @@ _SETTINGS: Final = "as in `[alerts]`"
 class AlertOption:
     """`alert` of a schedule; None fields are taken from the settings."""
 
-    errors: Annotated[int | None, Field(whole(1), "bad instants in a row", "Alert after", usual=_SETTINGS)] = None
+    errors: Annotated[
+        int | None, Field(whole(1), "alert after this many bad instants in a row", "Alert after", usual=_SETTINGS)
+    ] = None
     within: Annotated[
         Duration | None,
-        Field(duration(SECOND), "or one still bad this long after its time", "Alert within", usual=_SETTINGS),
+        Field(
+            duration(SECOND),
+            "or when an instant is still bad this long after its time",
+            "Alert within",
+            usual=_SETTINGS,
+        ),
     ] = None
     channel: Annotated[str | None, Field(CHANNEL, "where it is reported", "Alert to", usual=_SETTINGS)] = None
 

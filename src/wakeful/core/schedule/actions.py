@@ -73,7 +73,7 @@ class Call:
     args: Annotated[Mapping[str, Any], Field(OBJECT, "its keyword arguments", "Arguments")] = field(
         default_factory=dict
     )
-    isolate: Annotated[Isolate | None, Field(choice(None, Isolate), "`process`: in a process of its own")] = None
+    isolate: Annotated[Isolate | None, Field(choice(None, Isolate), "`process`: run it in a separate process")] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,8 @@ class Command:
     stdin: Annotated[str | None, Field(replace(TEXT, control="area"), "text for its standard input", "Input")] = None
     output_max: Annotated[int, Field(whole(0), "how many bytes of its output are kept", "Output kept")] = OUTPUT_MAX
     pass_env: Annotated[
-        tuple[str, ...], Field(_VARIABLES, "secret variables that it gets nevertheless", "Pass variables", "GH_TOKEN")
+        tuple[str, ...],
+        Field(_VARIABLES, "secret variables that are passed to it anyway", "Pass variables", "GH_TOKEN"),
     ] = ()
 
 
@@ -99,7 +100,9 @@ class Http:
     method: Annotated[str, Field(_METHOD, "the HTTP method", default="POST")]
     url: Annotated[str, Field(_URL, "where it is sent", "URL", "http://127.0.0.1:9000/in")]
     headers: Annotated[Mapping[str, str], Field(TEXTS, "additional headers")] = field(default_factory=dict)
-    body: Annotated[Any, Field(ANYTHING, "the body: text as it is, everything else as JSON", usual="none")] = None
+    body: Annotated[Any, Field(ANYTHING, "the body: a string is sent as is, anything else as JSON", usual="none")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +132,7 @@ class Prompt:
 class Event:
     """A system event for the heartbeat."""
 
-    text: Annotated[str, Field(_EVENT, "text for the next turn of the heartbeat")]
+    text: Annotated[str, Field(_EVENT, "text for the next heartbeat turn")]
     context_key: Annotated[str | None, Field(TEXT, "a later event with the same key replaces this one")] = None
 
 

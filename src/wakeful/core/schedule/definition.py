@@ -107,15 +107,20 @@ class Definition:
     enabled: Annotated[bool | None, Field(FLAG, "whether it fires", usual="true, or unchanged")] = None
     deliver: Annotated[Deliver, Field(_DELIVER, "one recipient, or several: each gets its own delivery")] = None
     catch_up: Annotated[
-        CatchUp, Field(choice(CatchUp), "what happens to times missed in an outage", "After an outage")
+        CatchUp, Field(choice(CatchUp), "what happens to times missed during an outage", "After an outage")
     ] = "once"
     catch_up_max: Annotated[
-        int, Field(whole(1, CATCH_UP_LIMIT), "how many times `all` catches up at most", "Catch up at most")
+        int, Field(whole(1, CATCH_UP_LIMIT), "maximum number of times that `all` catches up", "Catch up at most")
     ] = CATCH_UP_MAX
     lateness_max: Annotated[
         Duration | None,
         Field(
-            duration(), "a time later than this is missed", "Maximum delay", "10m", name="maxLateness", usual="no limit"
+            duration(),
+            "a time that is later than this counts as missed",
+            "Maximum delay",
+            "10m",
+            name="maxLateness",
+            usual="no limit",
         ),
     ] = None
     overlap: Annotated[
@@ -129,10 +134,11 @@ class Definition:
         int, Field(whole(0), "errors in a row after which it is disabled; 0: never", "Disable after", name=_ERRORS_MAX)
     ] = ERRORS_MAX
     active_hours: Annotated[
-        ActiveHours | None, Field(ACTIVE_HOURS, "hours in which it may start; other times are skipped", usual="always")
+        ActiveHours | None,
+        Field(ACTIVE_HOURS, "hours during which it may start; other times are skipped", usual="always"),
     ] = None
     stagger: Annotated[
-        Duration, Field(duration(), "shift it by a fixed part of this, so that not all start at once")
+        Duration, Field(duration(), "shift it by a fixed fraction of this, so that schedules do not all start at once")
     ] = 0
     success: Annotated[
         RungName | None,
@@ -145,7 +151,9 @@ class Definition:
     )
     retry: Annotated[
         Retry | None,
-        Field(nested(RETRY), "retries of the same instant", usual="a prompt: until the next instant; else none"),
+        Field(
+            nested(RETRY), "retries of the same instant", usual="for a prompt: until the next instant; otherwise none"
+        ),
     ] = None
 
 

@@ -55,11 +55,15 @@ class Retry:
     ]
     delay: Annotated[Duration, Field(duration(1), "time before each retry", "Between retries", default=30 * MINUTE)]
     backoff: Annotated[
-        int, Field(whole(1, BACKOFF_MAX), "factor from one delay to the next", "Growth of the delay")
+        int, Field(whole(1, BACKOFF_MAX), "each delay is the previous one times this factor", "Growth of the delay")
     ] = 1
     delay_max: Annotated[Duration | None, Field(duration(1), "longest delay", "Longest delay", usual="a day")] = None
-    on: Annotated[tuple[str, ...], Field(EXCEPTIONS, "for a call: only after these exceptions", "Only after")] = ()
-    give_up_on: Annotated[tuple[str, ...], Field(EXCEPTIONS, "for a call: never after these", "Never after")] = ()
+    on: Annotated[
+        tuple[str, ...], Field(EXCEPTIONS, "for a call: retry only after these exceptions", "Only after")
+    ] = ()
+    give_up_on: Annotated[
+        tuple[str, ...], Field(EXCEPTIONS, "for a call: never retry after these exceptions", "Never after")
+    ] = ()
 
     def covers(self, raised: Collection[str]) -> bool:
         """Whether an exception with these type names is retried."""

@@ -52,7 +52,7 @@ class ActiveHours:
     ]
 
 
-DESCRIPTION: Final = described(ActiveHours, says="The hours of the day in which it may start.")
+DESCRIPTION: Final = described(ActiveHours, says="The hours of the day during which it may start.")
 
 
 def _read(fields: Fields, name: str) -> ActiveHours | None:

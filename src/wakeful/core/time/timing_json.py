@@ -183,7 +183,7 @@ _ANCHOR: Final = Field(
     usual="when written",
 )
 _AT: Final = Field(
-    _INSTANT, "when: with an offset, or with a time zone next to it", example="2026-01-30T09:00", name="at"
+    _INSTANT, "when to run, with an offset or together with a time zone", example="2026-01-30T09:00", name="at"
 )
 
 

@@ -204,7 +204,7 @@ WORKFLOW: Final[Object[WorkflowDefinition]] = Object(
     "A workflow definition; read-only fields are ignored.",
     [
         Field(SLUG, "its name", name="id", default="", usual="the one in the path"),
-        Field(choice(*STATUSES), "whether it runs", name="status", default=None, usual="unchanged; a new one: active"),
+        Field(choice(*STATUSES), "whether it runs", name="status", default=None, usual="unchanged; active if new"),
         Field(_handlers(PRODUCER), "handlers that publish", name="producers", default=()),
         Field(_handlers(CONSUMER), "handlers that consume", name="consumers", default=()),
     ],

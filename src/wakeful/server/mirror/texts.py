@@ -56,7 +56,7 @@ def error_text(name: str, message: str) -> bytes:
     lines = "\n".join(f"  {line}" for line in message.splitlines())
     return (
         f"{name} was not applied; the stored version stays in effect.\n\n{lines}\n\n"
-        f"Correct {name} and save it, or remove it: then it is written again from the store.\n"
+        f"Correct {name} and save it, or remove it to have it written again from the store.\n"
     ).encode(errors="replace")
 
 
