@@ -75,6 +75,19 @@ class Definitions(AppLifecycle):
 
         return await self._write_or_rehearse(write, is_rehearsal)
 
+    async def put_all(self, definitions: Mapping[str, Any], *, then: Callable[[Tx, Instant], T]) -> T:
+        """Write definitions in their JSON form, by slug, and what `then` writes, in one transaction: all or none."""
+        now = self._clock.read().now
+        checked = [self._read(slug, definition, now) for slug, definition in definitions.items()]
+
+        def write(tx: Tx, now: Instant) -> T:
+            for put in commands.put_many(tx, checked, hooks=self._open.hooks, now=now):
+                if isinstance(put, Invalid):
+                    raise put
+            return then(tx, now)
+
+        return await self._command(write)
+
     async def patch(
         self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> WrittenSchedule:
@@ -105,6 +118,11 @@ class Definitions(AppLifecycle):
         await self._command(
             lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version)
         )
+
+    @property
+    def default_zone(self) -> str:
+        """The time zone of definitions that name none."""
+        return self._open.conditions.default_zone
 
     async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
         """Run a command in one transaction, then let the engine look again."""

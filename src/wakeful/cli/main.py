@@ -55,6 +55,10 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "inbox": ("outbox", "Read the inbox."),
         "alerts": ("alerts", "List open and recent alerts; acknowledge them."),
     },
+    "Moving": {
+        "export": ("definition_files", "Write all definitions into DIR, as files for Git."),
+        "apply": ("definition_files", "Show what the definitions in DIR would change, or apply it."),
+    },
     "Upkeep": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Restore the database from a copy."),

@@ -93,6 +93,14 @@ class StoredHome:
                 return _schedules(look, most, query)
             return _runs(look, _owner_of(path), most, query)
 
+    def export(self) -> dict[str, str]:
+        """All definitions as files, by path."""
+        from wakeful.core.definition_files import file_text
+        from wakeful.features.moving.exporting import stored_files
+
+        with self._looking() as look:
+            return {file.path: file_text(file.data) for file in stored_files(look.tx)}
+
     @contextmanager
     def _looking(self) -> Iterator[Look]:
         from wakeful.app.bootstrap import StoreRefused, looking

@@ -26,6 +26,7 @@ from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, Runs
 from wakeful.ports.logins import Logins
+from wakeful.ports.moving import Handovers, Origins
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
 from wakeful.ports.plain import PlainPath
 from wakeful.ports.plans import (
@@ -181,6 +182,10 @@ class Tx(Protocol):
     def answers(self) -> Answers: ...
     @property
     def logins(self) -> Logins: ...
+    @property
+    def origins(self) -> Origins: ...
+    @property
+    def handovers(self) -> Handovers: ...
     @property
     def deliveries(self) -> Deliveries: ...
     @property

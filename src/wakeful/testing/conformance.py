@@ -42,6 +42,7 @@ from wakeful.testing.conformance_ledger import (
     TestRunsAreWrittenOnce,
     TestWhatFellIntoAGap,
 )
+from wakeful.testing.conformance_moving import TestHandovers, TestOrigins
 from wakeful.testing.conformance_outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
 from wakeful.testing.conformance_plain import TestPlainPath
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
@@ -71,6 +72,7 @@ __all__ = [
     "TestChannels",
     "TestDueRuns",
     "TestFences",
+    "TestHandovers",
     "TestHeartbeats",
     "TestInbox",
     "TestIncidents",
@@ -79,6 +81,7 @@ __all__ = [
     "TestMessages",
     "TestMeta",
     "TestNodes",
+    "TestOrigins",
     "TestOutbox",
     "TestOwners",
     "TestPlainPath",

@@ -122,6 +122,10 @@ class Quota:
     async def troubles(self) -> list[queries.SlotFinding]:
         return await self._store.read(partial(queries.troubles, registry=self._registry, now=self._now()))
 
+    def check(self, name: str, data: Mapping[str, Any]) -> None:
+        """Check a definition without storing it; raises `Invalid`, or `Conflict` if the settings define that slot."""
+        self._registry.check(name, data)
+
     async def put(self, name: str, data: Mapping[str, Any], *, guard: Guard | None = None) -> bool:
         """Write a slot; returns whether it is new."""
         is_new = await self._store.write(

@@ -7,6 +7,7 @@ from typing import Any, Final, TypeAlias
 
 from wakeful.config.slots import AnySlot, Quota
 from wakeful.core.errors import Invalid
+from wakeful.core.refusals import Conflict
 from wakeful.core.slot.slot import Slot, SlotRules
 from wakeful.core.time.timing import Times
 from wakeful.ports.quota import QuotaProvider
@@ -88,6 +89,12 @@ class SlotRegistry:
                 self._retired.append(kept[1].provider)
             self._stored[slot.name] = kept = (key, self._from_store(slot.name, slot.definition))
         return kept[1]
+
+    def check(self, name: str, data: Mapping[str, Any]) -> None:
+        """Check a definition; raises `Invalid`, or `Conflict` if the settings define that slot."""
+        if name in self._settings:
+            raise Conflict(f"slot {name} is defined in {self._config.file}; change it there")
+        self._read(name, data)
 
     def define(self, name: str, data: Mapping[str, Any]) -> Defined:
         """Check a definition without storing it; raises `Invalid`."""

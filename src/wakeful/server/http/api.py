@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
+from wakeful.app.definition_files import DefinitionFiles
 from wakeful.config import SettingsStatus
 from wakeful.config.one_slot import SLOT
 from wakeful.core.description import Object
@@ -34,6 +35,8 @@ from wakeful.server.http import (
     login,
     login_shapes,
     metrics,
+    moving,
+    moving_shapes,
     nodes,
     problems,
     runs,
@@ -81,6 +84,7 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     people_shapes.Read,
     agent_shapes.AgentTest,
     login_shapes.Login,
+    moving_shapes.Files,
 )
 
 
@@ -125,6 +129,7 @@ def make_app(
         heartbeat.routes(app, settings),
         workflows.routes(app),
         *([] if quota is None else [slots.routes(app, quota)]),
+        moving.routes(DefinitionFiles(app, quota)),
         deliveries.routes(app),
         channels.routes(app),
         inbox.routes(app),

@@ -42,6 +42,7 @@ WRITING: Final[dict[str, Least]] = {
     "POST /api/workflows/{id}/run": "operate",
     "POST /api/workflows/{id}/runs/{run}/resolve": "operate",
     "POST /api/workflows/{id}/topics/{topic}/skip": "operate",
+    "POST /api/apply": "admin",
     "POST /api/channels/{name}/messages": "admin",
     "POST /api/channels/{name}/touch": "admin",
     "POST /api/deliveries": "admin",

@@ -16,6 +16,7 @@ from wakeful.stores.shared.incidents import SharedIncidents
 from wakeful.stores.shared.logins import SharedLogins
 from wakeful.stores.shared.messages import SharedMessages
 from wakeful.stores.shared.meta import SharedMeta
+from wakeful.stores.shared.moving import SharedHandovers, SharedOrigins
 from wakeful.stores.shared.nodes import SharedNodes
 from wakeful.stores.shared.owners import SharedOwners
 from wakeful.stores.shared.schedules import AddSchedules, SharedSchedules
@@ -48,6 +49,7 @@ class StoreTx:
         "channels",
         "db",
         "deliveries",
+        "handovers",
         "heartbeats",
         "inbox",
         "incidents",
@@ -56,6 +58,7 @@ class StoreTx:
         "messages",
         "meta",
         "nodes",
+        "origins",
         "owners",
         "plain",
         "runs",
@@ -91,6 +94,8 @@ class StoreTx:
         self.inbox = SharedInbox(db)
         self.incidents = SharedIncidents(db)
         self.bus = SharedBus(db)
+        self.origins = SharedOrigins(db)
+        self.handovers = SharedHandovers(db)
 
     def report(self, report: Report) -> None:
         self.changes.append(report)

@@ -100,3 +100,28 @@ CREATE TABLE logins (
 
 -- Agents: the node that began the session of a schedule; a command-line agent keeps its sessions on that node's disk.
 ALTER TABLE cadences ADD COLUMN session_node text;
+
+-- Moving in: where definitions came from, and the journals of takeovers from other schedulers.
+CREATE TABLE origins (
+  source text COLLATE "C" NOT NULL,
+  place  text COLLATE "C" NOT NULL,
+  ref    text COLLATE "C" NOT NULL,
+  kind   text COLLATE "C" NOT NULL,
+  name   text COLLATE "C" NOT NULL,
+  digest text NOT NULL,
+  at     bigint NOT NULL,
+  PRIMARY KEY (source, place, ref)
+);
+CREATE INDEX origins_name ON origins (kind, name);
+CREATE TABLE handovers (
+  handover_id text COLLATE "C" PRIMARY KEY,
+  source      text NOT NULL,
+  host        text NOT NULL,
+  stage       text NOT NULL,
+  hand_at     bigint NOT NULL,
+  off_at      bigint,
+  body        text NOT NULL,
+  problem     text,
+  created_at  bigint NOT NULL,
+  updated_at  bigint NOT NULL
+);

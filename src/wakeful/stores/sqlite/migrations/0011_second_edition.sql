@@ -123,3 +123,28 @@ CREATE TABLE logins (
 
 -- Agents: the node that began the session of a schedule; a command-line agent keeps its sessions on that node's disk.
 ALTER TABLE cadences ADD COLUMN session_node TEXT;
+
+-- Moving in: where definitions came from, and the journals of takeovers from other schedulers.
+CREATE TABLE origins (
+  source TEXT NOT NULL,
+  place  TEXT NOT NULL,
+  ref    TEXT NOT NULL,
+  kind   TEXT NOT NULL,
+  name   TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  at     INTEGER NOT NULL,
+  PRIMARY KEY (source, place, ref)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX origins_name ON origins (kind, name);
+CREATE TABLE handovers (
+  handover_id TEXT PRIMARY KEY,
+  source      TEXT NOT NULL,
+  host        TEXT NOT NULL,
+  stage       TEXT NOT NULL,
+  hand_at     INTEGER NOT NULL,
+  off_at      INTEGER,
+  body        TEXT NOT NULL,
+  problem     TEXT,
+  created_at  INTEGER NOT NULL,
+  updated_at  INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;

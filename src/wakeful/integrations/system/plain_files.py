@@ -1,0 +1,35 @@
+"""Reading files that others wrote: plain files only, up to a limit. Links and pipes are refused."""
+
+import os
+import stat
+from pathlib import Path
+
+
+class FileRefused(Exception):
+    """The file is not read: the reason."""
+
+
+def read_plain(file: Path, *, most: int) -> bytes:
+    """The content of a plain file; raises `FileRefused`."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        is_link = file.is_symlink()
+        raise FileRefused(
+            f"{file} is a symbolic link, which is not followed" if is_link else f"{file}: {error.strerror}"
+        ) from None
+    with os.fdopen(descriptor, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileRefused(f"{file} is not a plain file")
+        content = opened.read(most + 1)
+    if len(content) > most:
+        raise FileRefused(f"{file} is larger than {most:,} bytes")
+    return content
+
+
+def read_plain_text(file: Path, *, most: int) -> str:
+    """The text of a plain file, in UTF-8, without a byte order mark; raises `FileRefused`."""
+    try:
+        return read_plain(file, most=most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FileRefused(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from None

@@ -1,0 +1,58 @@
+"""The port to what was moved in: where definitions came from, and handovers from other schedulers."""
+
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from wakeful.core.time.instants import Instant
+
+Stage: TypeAlias = Literal["written", "switching", "done", "abandoned"]
+
+
+class Origin(NamedTuple):
+    """Where a definition came from, in the order of its columns."""
+
+    source: str  # the kind of import, or `apply`
+    place: str  # the file, the folder or the system it was read from
+    ref: str  # its identity there
+    kind: str  # what it became: schedule, workflow or slot
+    name: str
+    digest: str  # of the definition as it was taken over
+    at: Instant
+
+
+class Handover(NamedTuple):
+    """The journal of one takeover from another scheduler, in the order of its columns."""
+
+    handover_id: str
+    source: str
+    host: str  # the machine that has the source
+    stage: Stage
+    hand_at: Instant  # instants before it belong to the source
+    off_at: Instant | None  # when switching the source off began
+    body: str  # JSON: what to switch off there, and what to start here
+    problem: str | None
+    created_at: Instant
+    updated_at: Instant
+
+
+class Origins(Protocol):
+    """Where definitions came from."""
+
+    def of_place(self, source: str, place: str) -> list[Origin]: ...
+
+    def of_names(self, kind: str, names: list[str]) -> list[Origin]: ...
+
+    def put_many(self, rows: list[Origin]) -> None: ...
+
+    def remove_many(self, rows: list[Origin]) -> None: ...
+
+
+class Handovers(Protocol):
+    """Journals of takeovers."""
+
+    def put(self, row: Handover) -> None: ...
+
+    def get(self, handover_id: str) -> Handover | None: ...
+
+    def open(self) -> list[Handover]:
+        """Those that are not finished, oldest first."""
+        ...
