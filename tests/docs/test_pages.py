@@ -162,4 +162,4 @@ def test_the_walk_is_as_long_as_it_says() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     steps = [int(number) for number in re.findall(r"^(\d+)\. ", page, re.M)]
     assert steps == list(range(1, len(steps) + 1))
-    assert f"{len(steps)} in all" in page
+    assert f"{len(steps)} steps in all" in page
