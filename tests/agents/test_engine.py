@@ -93,7 +93,7 @@ async def test_silence_is_visible_and_alerted(world: World) -> None:
     assert [(outcome, rung) for _, outcome, rung, _ in await office.told()] == [("running", "accepted")]
     await world.sleep("2m")
     ((_, outcome, rung, error),) = await office.told()
-    assert (outcome, rung) == ("unconfirmed", "accepted") and error is not None and "no sign of life within 5m" in error
+    assert (outcome, rung) == ("unconfirmed", "accepted") and error is not None and "no activity within 5m" in error
     await world.sleep("2h")
     assert [name.partition(":")[0] for name in world.reported()] == ["failing"]
     assert len(office.puppet.turns) == 1

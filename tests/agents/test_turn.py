@@ -77,7 +77,7 @@ async def test_silence_is_unconfirmed_after_confirm_within(stage: Stage) -> None
     """Not a moment sooner, and not much later; what could still tell is left in place."""
     began = stage.clock.read().monotonic
     result = await stage.turn()
-    assert result == Unconfirmed("accepted, and no sign of life within 5m; look at session s-1", "s-1")
+    assert result == Unconfirmed("accepted, and no activity within 5m; look at session s-1", "s-1")
     assert stage.clock.read().monotonic - began == 5 * MINUTE
     assert stage.ladder.rungs == ["sent", "accepted"] and stage.puppet.cleans == 0
 

@@ -431,7 +431,7 @@ async def test_why_says_what_became_of_beats(world: World) -> None:
     assert "has been running since" in (await app.why("heartbeat")).sentence
     assert "requested by retry" in (await app.why("heartbeat")).sentence
     assert "ended as failed: the model is down" in (await app.why("heartbeat", at="2026-01-01T01:00:00.500Z")).sentence
-    assert "It beats from 2026-01-01T01:30" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence
+    assert "starting at 2026-01-01T01:30" in (await app.why("heartbeat", at="2026-01-02T00:00:00Z")).sentence
 
 
 @virtual

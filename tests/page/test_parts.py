@@ -151,7 +151,7 @@ def test_a_slot_counts_down(browser: Browser, running: Daemon, scheme: str, size
         expect(page.get_by_text("main is being polled")).to_be_visible()
         ask(running, "PUT", "/api/schedule/beside", {"schedule": {"type": "manual"}, "command": {"argv": ["true"]}})
         one.go("timeline")
-        expect(page.get_by_text("window of a quota slot")).to_be_visible()
+        expect(page.get_by_text("quota window", exact=True)).to_be_visible()
 
 
 def seconds(text: str) -> int:

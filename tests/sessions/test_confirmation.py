@@ -17,7 +17,7 @@ def test_no_end_to_end_confirmation(desk: Desk) -> None:
     desk.put(agent="s0")
     run = desk.run()
     assert (run["outcome"], run["rung"]) == ("unconfirmed", "accepted")
-    assert "no sign of life within 1s" in run["error"]
+    assert "no activity within 1s" in run["error"]
     state = desk.get()
     assert (state["lastResult"], state["lastError"]) == ("error", run["error"])
     assert "is unconfirmed (it got as far as accepted)" in desk.why()

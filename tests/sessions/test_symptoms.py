@@ -31,7 +31,7 @@ def test_success_but_no_message_in_history(desk: Desk) -> None:
     desk.server.manner = "lies"
     desk.put(agent="s5")
     desk.run()
-    assert "is unconfirmed (it got as far as accepted): accepted, and no sign of life" in desk.why()
+    assert "is unconfirmed (it got as far as accepted): accepted, and no activity" in desk.why()
 
 
 def test_schedule_not_running(desk: Desk) -> None:

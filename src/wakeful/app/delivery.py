@@ -241,7 +241,7 @@ class Delivering:
         before = [row for row in rows if row.channel == channel and row.recipient in (to, None)]
         if not before:
             return f"it was not sent within {TEST_WITHIN // SECOND} s"
-        return f"{len(before)} messages wait before it, the first since an error: {before[-1].last_error or 'none yet'}"
+        return f"{len(before)} messages are ahead of it, the first failing with: {before[-1].last_error or 'none yet'}"
 
     async def touch(self, channel: str, to: str | None = None) -> None:
         """Record an interaction on a channel."""

@@ -62,7 +62,9 @@ def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, out
 @command("log")
 @optional_slug_argument
 @click.option("-f", "--follow", is_flag=True, help="Keep printing new runs; stop with Ctrl-C.")
-@click.option("--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How far to look back.")
+@click.option(
+    "--limit", type=click.IntRange(0, 10_000), default=20, show_default=True, help="How many past runs to print."
+)
 def log_command(invocation: Invocation, slug: str | None, follow: bool, limit: int) -> None:
     """Print past runs, oldest first, one line each; with -f also new ones as they happen.
 

@@ -27,7 +27,7 @@ LOOK_MAX: Final = 1.0
 
 @command("ls")
 @click.option("--status", type=click.Choice(STATUSES), help="Show only this status.")
-@click.option("--health", type=click.Choice(HEALTHS), help="Show only this health.")
+@click.option("--health", type=click.Choice(HEALTHS), help="Show only schedules with this health.")
 @click.option("--like", metavar="TEXT", help="Show only slugs that contain this text.")
 @click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="Show at most this many.")
 @click.option("--all", "is_all", is_flag=True, help="Also show one-shots that have succeeded.")

@@ -144,7 +144,8 @@ class Heartbeat(Table):
     enabled: Annotated[bool, kinds.flag()] = setting(False, says="whether the heartbeat is on")
     agent: Annotated[str, kinds.name()] = setting("default", says="the agent: a name under [agents]")
     session: Literal["keep", "fresh"] = setting(
-        "keep", says="keep: all turns share one session, so it remembers them; fresh: a new session for each turn"
+        "keep",
+        says="keep: all turns share one session, so the agent remembers them; fresh: each turn starts a new session",
     )
     model: Annotated[str | None, kinds.text("name of a model", most=200, example='"small-model"')] = setting(
         None, says="model for its turns; default: the agent's"
@@ -157,7 +158,7 @@ class Heartbeat(Table):
         "HEARTBEAT_OK", says="a reply with this text means that there is nothing to report"
     )
     ack_chars_max: Annotated[int, kinds.count(0, 100_000)] = setting(
-        300, says="how many more characters such a reply may have and still not be delivered"
+        300, says="how many other characters such a reply may contain and still not be delivered"
     )
     ack_match: Literal["edges", "anywhere"] = setting("edges", says="where in the reply the token must be")
     active_hours: ActiveHoursTable | None = setting(None, says="hours during which it beats; default: always")
@@ -199,7 +200,9 @@ class Delivery(Table):
     recovery_budget: Annotated[int, kinds.duration("0s", "1h")] = setting(
         "60s", says="how long startup may spend on deliveries left over from before"
     )
-    age_max: Annotated[int, kinds.duration("1m", "365d")] = setting("24h", says="older messages are no longer sent")
+    age_max: Annotated[int, kinds.duration("1m", "365d")] = setting(
+        "24h", says="messages older than this are no longer sent"
+    )
 
 
 class Alerts(Table):

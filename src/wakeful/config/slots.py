@@ -38,14 +38,14 @@ class SlotTable(Table):
 
     enabled: Annotated[bool, kinds.flag()] = setting(True, says="whether the slot is woken and polled")
     interval: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="wake this long after the last wake; default: not by interval"
+        None, says="wake this long after the last wake; default: never by interval"
     )
     times: Annotated[
         tuple[str, ...],
         kinds.listed(kinds.time_of_day(), f"list of times of day, at most {TIMES_MAX}", most=TIMES_MAX, distinct=True),
-    ] = setting((), says="wake at these times; empty: not by time of day")
+    ] = setting((), says="wake at these times; empty: never by time of day")
     after_reset: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="wake this long after the last known reset; default: not by reset"
+        None, says="wake this long after the last known reset; default: never by reset"
     )
     timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of `times`")
     poll: Annotated[int, kinds.duration("1m", "24h")] = setting("30m", says="how often the quota is polled")

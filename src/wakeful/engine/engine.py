@@ -274,7 +274,7 @@ class Engine:
             await self._renew(moment, stood_still=stood_still, slept=slept)
         came_back = max(self._membership.clock_high - moment.now, -jumped)
         if came_back >= STEP_BACK_MIN and not self._membership.is_clock_unset(moment.now):
-            log.warning("the clock went back by %d s: planning from now", came_back // 1000)
+            log.warning("the clock was set back by %d s; planning again from now", came_back // 1000)
             await turn_back(self._store, self._hooks, now=moment.now, by=came_back)
             self._membership.turned_back(moment)
         self._membership.clock_high = max(self._membership.clock_high, moment.now)

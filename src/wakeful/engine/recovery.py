@@ -135,7 +135,7 @@ def _ending(row: Run, remaining: frozenset[int], result: Told, *, is_asked: bool
         # A process that was stuck is gone with its node; a remote run may still be working.
         return StuckRunEnded(is_seen=not is_asked)
     if row.run_id in remaining:
-        return Lost(CRASH, "its node died, and the process it left could not be ended", is_over=False)
+        return Lost(CRASH, "its node died, and the process it left behind could not be ended", is_over=False)
     match result:
         case None | StillWorking():
             return Lost(CRASH, "the node that ran it died or lost its lease")

@@ -39,7 +39,7 @@ WATCH_FOR: Final[Duration] = 40 * SECOND
 LINGER: Final[Duration] = MINUTE
 
 _MISSING: Final = "some events of other processes are missing here"
-_UNFOLLOWED: Final = "events of other processes in the meantime are missing here"
+_UNFOLLOWED: Final = "events of other processes during that time are missing here"
 _NODE_GONE: Final = "a node disappeared, and its last events may be missing"
 
 

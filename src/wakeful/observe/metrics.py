@@ -61,7 +61,7 @@ METRICS: Final = (
     MetricName("wakeful_run_duration_seconds", "histogram", (), "time from the first attempt to the end of a run"),
     MetricName("wakeful_store_write_seconds", "histogram", (), "time callers waited for a commit"),
     MetricName("wakeful_store_refusals", "counter", (), "writes that failed because the store was unavailable"),
-    MetricName("wakeful_reports", "counter", ("what",), "feature reports, by their name in the log"),
+    MetricName("wakeful_reports", "counter", ("what",), "events reported by features, by their name in the log"),
     MetricName("wakeful_alerts", "counter", ("incident",), "incidents reported to people, by kind"),
     MetricName("wakeful_clock_jumps", "counter", (), "detected wall clock jumps and suspends"),
     MetricName("wakeful_leases_lost", "counter", (), "times this node lost its lease"),
@@ -82,9 +82,7 @@ METRICS: Final = (
     MetricName(
         "wakeful_slot_wake_errors", "gauge", ("slot",), "consecutive failed or unconfirmed wakes of a quota slot"
     ),
-    MetricName(
-        "wakeful_slot_disabled", "gauge", ("slot",), "1 while a quota slot, or waking it, is disabled by errors"
-    ),
+    MetricName("wakeful_slot_disabled", "gauge", ("slot",), "1 while a quota slot or its wakes are disabled by errors"),
     MetricName("wakeful_deliveries_pending", "gauge", (), "pending deliveries"),
     MetricName("wakeful_deliveries_dead", "gauge", (), "dead letters that need attention"),
     MetricName("wakeful_log_lines_lost", "counter", (), "log lines that could not be written"),

@@ -233,7 +233,7 @@ class Stream:
 
 
 def _reset_data(reason: str, missed: int | None) -> Mapping[str, Any]:
-    return {"reason": f"{reason}; read the state again", "missed": missed}
+    return {"reason": f"{reason}; reload the state", "missed": missed}
 
 
 class Subscription:

@@ -105,7 +105,7 @@ class Definition:
     timing: Annotated[Timing, Field(timing_kind(is_text=True), "when it runs", name="schedule", missing=_NO_TIMING)]
     action: ActionSpec
     enabled: Annotated[bool | None, Field(FLAG, "whether it fires", usual="true, or unchanged")] = None
-    deliver: Annotated[Deliver, Field(_DELIVER, "one recipient, or several: each gets its own delivery")] = None
+    deliver: Annotated[Deliver, Field(_DELIVER, "one recipient or several; each gets its own delivery")] = None
     catch_up: Annotated[
         CatchUp, Field(choice(CatchUp), "what happens to times missed during an outage", "After an outage")
     ] = "once"
@@ -142,7 +142,7 @@ class Definition:
     ] = 0
     success: Annotated[
         RungName | None,
-        Field(_SUCCESS, "how far a run must get to succeed", "Success is", usual="what its action can prove"),
+        Field(_SUCCESS, "how far a run must get to succeed", "Success means", usual="the highest its action can prove"),
     ] = None
     slot: Annotated[str | None, Field(NAME, "wait while the quota of this slot is used up", "Wait for slot")] = None
     lane: Annotated[str | None, Field(NAME, "schedules in the same lane run one at a time")] = None

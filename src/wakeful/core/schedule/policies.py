@@ -55,7 +55,7 @@ class Retry:
     ]
     delay: Annotated[Duration, Field(duration(1), "time before each retry", "Between retries", default=30 * MINUTE)]
     backoff: Annotated[
-        int, Field(whole(1, BACKOFF_MAX), "each delay is the previous one times this factor", "Growth of the delay")
+        int, Field(whole(1, BACKOFF_MAX), "each delay is the previous one times this factor", "Backoff factor")
     ] = 1
     delay_max: Annotated[Duration | None, Field(duration(1), "longest delay", "Longest delay", usual="a day")] = None
     on: Annotated[

@@ -38,7 +38,7 @@ def _parse_end(text: str, field: str) -> int:
 
 _CURE: Final = "write a time of day such as 09:00"
 _START: Final = parsed("time of day", parse_time_of_day, cure=_CURE)
-_END: Final = parsed("time of day, also 24:00", _parse_end, cure=_CURE)
+_END: Final = parsed("time of day, or 24:00", _parse_end, cure=_CURE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ActiveHours:
     start: Annotated[str, Field(_START, "start of the active hours", "Active from", "09:00")]
     end: Annotated[str, Field(_END, "end (exclusive); equal to start: always active", "Active until", "22:00")]
     timezone: Annotated[
-        str, Field(ZONE, "time zone of both", "Active hours are in", default=None, usual="the default time zone")
+        str, Field(ZONE, "time zone of both", "Time zone of active hours", default=None, usual="the default time zone")
     ]
 
 

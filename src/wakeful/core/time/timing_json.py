@@ -180,7 +180,7 @@ _ANCHOR: Final = Field(
     example="2026-01-30T09:00:00Z",
     name="anchor",
     default=None,
-    usual="when written",
+    usual="the time it is written",
 )
 _AT: Final = Field(
     _INSTANT, "when to run, with an offset or together with a time zone", example="2026-01-30T09:00", name="at"

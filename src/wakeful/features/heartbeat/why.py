@@ -87,7 +87,7 @@ def _ahead(view: HeartbeatView, at: Instant) -> str:
         return f"Nothing is planned for {_at(at)}: that is outside {_hours(view)}.{_next(view)}"
     if at < view.next_beat:
         return f"Nothing is planned for {_at(at)}: the next beat is at {_at(view.next_beat)}."
-    return f"It beats from {_at(view.next_beat)} on, every {format_duration(view.terms.every)}."
+    return f"It beats every {format_duration(view.terms.every)}, starting at {_at(view.next_beat)}."
 
 
 def _until(view: HeartbeatView) -> str:
@@ -118,15 +118,15 @@ def _past(row: Run) -> str:
     when = f"{_at(row.planned_at)}{until}"
     if row.outcome == "skipped":
         blocker = "" if row.blocked_by is None else f" (run {row.blocked_by})"
-        return f"The beat of {when} was skipped because {_SKIPPED.get(row.reason or '', row.reason)}{blocker}."
+        return f"The beat at {when} was skipped because {_SKIPPED.get(row.reason or '', row.reason)}{blocker}."
     if row.outcome == "missed":
-        return f"The beat of {when} was missed: no process was ticking ({row.reason})."
+        return f"The beat at {when} was missed: no process was ticking ({row.reason})."
     if row.outcome in ERRORS:
-        return f"The turn of {when}, requested by {_reasons(row)}, ended as {row.outcome}: {row.error}"
+        return f"The turn at {when}, requested by {_reasons(row)}, ended as {row.outcome}: {row.error}"
     if row.outcome == "succeeded":
         verdict = _VERDICTS.get(row.reason or "", "")
-        return f"The turn of {when}, requested by {_reasons(row)}, succeeded {verdict}."
-    return f"The turn of {when}, requested by {_reasons(row)}, is {row.outcome} ({row.reason or row.rung})."
+        return f"The turn at {when}, requested by {_reasons(row)}, succeeded {verdict}."
+    return f"The turn at {when}, requested by {_reasons(row)}, is {row.outcome} ({row.reason or row.rung})."
 
 
 def _row_at(tx: Tx, at: Instant) -> Run | None:

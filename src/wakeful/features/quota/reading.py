@@ -134,7 +134,7 @@ class ReadingRecorder:
 
 def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
     """Report that waking was disabled after errors."""
-    text = f"slot {slot.name}: waking disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
+    text = f"slot {slot.name}: wakes disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
     tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
 
 

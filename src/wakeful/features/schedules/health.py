@@ -168,8 +168,8 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
         return Finding("store", "bad", f"a write failed: {type(error).__name__}: {error}", cure)
     if trouble := store.trouble():
         cure = "check the network and any proxy in front of the server; failed operations are retried"
-        return Finding("store", "warn", f"the store can be written, but {trouble}", cure)
-    return Finding("store", "ok", "the store can be written")
+        return Finding("store", "warn", f"the store is writable, but {trouble}", cure)
+    return Finding("store", "ok", "the store is writable")
 
 
 def _ticking(live: Sequence[Node], last_tick_at: Instant | None, now: Instant) -> Finding:
@@ -234,7 +234,7 @@ def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
     if not forgotten:
         return Finding("lanes", "ok", "no run waits for a free lane")
     lanes = ", ".join(sorted({repr(run.lane) for run in forgotten})[:NAMED_MAX])
-    sentence = f"{len(forgotten)} runs wait for lanes that are free: {lanes}"
+    sentence = f"{len(forgotten)} runs are waiting for lanes that are free: {lanes}"
     return Finding("lanes", "bad", sentence, "pause and resume their schedules", _slugs(tx, forgotten))
 
 

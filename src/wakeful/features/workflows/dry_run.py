@@ -47,9 +47,9 @@ async def _try_prepare(workflow: str, consumer: Consumer, state: Any, answers: A
         if force and trouble.is_transient:
             return None
         cure = "; deploy with force to skip this check" if trouble.is_transient else ""
-        return f"its dry prepare failed: {trouble}{cure}"
+        return f"the dry run of its prepare failed: {trouble}{cure}"
     except WrongAnswer as wrong:
-        return f"its dry prepare {wrong}"
+        return f"the dry run of its prepare {wrong}"
     if prepared.size:
-        return "its dry prepare reserved messages although it got none; reserve only messages you were given"
+        return "the dry run of its prepare reserved messages although it got none; reserve only messages you were given"
     return None

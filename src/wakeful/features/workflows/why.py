@@ -67,7 +67,7 @@ class WhyWorkflow:
             waiting = [consumer.name for consumer in flow.consumers if is_dirty(flow, consumer)]
             if waiting and is_limited(flow.workflow, now):
                 until = _at(flow.workflow.limited_until)
-                return f"Workflow {name} holds its consumers until {until} because its rate limit is reached."
+                return f"Workflow {name} is holding back its consumers until {until} because its rate limit is reached."
             if waiting:
                 return f"Workflow {name} is about to run {' and '.join(waiting)} on pending messages."
             return f"Workflow {name} is idle: {_next(next(coming, None))}."

@@ -196,7 +196,7 @@ def _failure(settings: CommandSettings, printed: Printed, found: Matches, values
     said = last_line(plain(printed.stderr)) or last_line(plain(printed.stdout))
     ended = "its exit status was lost" if printed.code is None else f"exited with {printed.code}"
     if printed.code is not None and printed.code < 0:
-        ended = f"was ended by signal {-printed.code}"
+        ended = f"was killed by signal {-printed.code}"
     return f"{ended}: {_message(said)}" if said else ended
 
 

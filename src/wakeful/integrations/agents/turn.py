@@ -349,6 +349,6 @@ def _ended(sight: Sight, inbox: Inbox, session_id: str) -> Result | None:
 
 def _unproven(accepted: Accepted, sight: Sight, *, is_alive: bool) -> str:
     within = format_duration(accepted.confirm_within)
-    what = f"no answer within {within} after it started working" if is_alive else f"no sign of life within {within}"
+    what = f"no answer within {within} after it started working" if is_alive else f"no activity within {within}"
     why = f": {sight.why}" if isinstance(sight, NoSign) and sight.why is not None else ""
     return f"accepted, and {what}{why}; look at session {accepted.session_id[:100]}"

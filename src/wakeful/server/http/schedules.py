@@ -55,7 +55,7 @@ OwnerPath = Annotated[
         examples=["daily-standup"],
     ),
 ]
-IfMatch = Annotated[str | None, Header(description="write only if the ETag is still this one")]
+IfMatch = Annotated[str | None, Header(description="write only if the ETag still matches")]
 IfNoneMatch = Annotated[str | None, Header(description="* : write only if it does not exist yet")]
 DryRun = Annotated[
     bool, Query(alias="dryRun", description="check the definition and return the next five times; change nothing")
@@ -174,7 +174,7 @@ def _add_delete(router: APIRouter, app: Wakeful) -> None:
         status_code=204,
         response_class=Response,
         responses={
-            204: {"description": "Removed; a run in progress finishes, the ledger stays."},
+            204: {"description": "Removed; a run in progress may finish, and past runs are kept."},
             **problems(404, 412),
         },
     )

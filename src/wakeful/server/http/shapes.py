@@ -174,7 +174,7 @@ class LogLine(Shape):
 class RunWithLog(Run):
     """One ledger row with its log lines."""
 
-    log: Annotated[list[LogLine], Field(description="oldest first, as far as it is kept")] = []
+    log: Annotated[list[LogLine], Field(description="oldest first, as far back as it is kept")] = []
     log_is_cut: Annotated[bool, Field(description="whether there are more lines")] = False
 
 
@@ -318,7 +318,7 @@ class Problem(BaseModel):
     status: int
     detail: str
     errors: list[FieldProblem]
-    error: Annotated[str, Field(description="all of it on one line")]
+    error: Annotated[str, Field(description="a one-line summary")]
 
 
 _MEANINGS: Final = {

@@ -161,7 +161,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         status_code=204,
         response_class=Response,
         responses={
-            204: {"description": "Removed; a run in progress finishes, the ledger stays."},
+            204: {"description": "Removed; a run in progress may finish, and past runs are kept."},
             **problems(404, 409, 412),
         },
     )

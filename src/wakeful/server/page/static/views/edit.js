@@ -88,7 +88,7 @@ export default async function edit(visit) {
     preview();
   };
   const way = choices(
-    "Write it as",
+    "Edit as",
     [
       ["false", "Form"],
       ["true", "JSON"],
@@ -104,7 +104,7 @@ export default async function edit(visit) {
     const mine = ++asked;
     const name = slug.value.trim();
     if (!known && !touched()) {
-      fill(words, "Fill in when and what to see when it would run.");
+      fill(words, "Fill in a timing and an action to see when it would run.");
       return;
     }
     try {

@@ -70,7 +70,7 @@ export default async function health(visit) {
               when(node.leaseUntil),
             ]),
           )
-        : empty("health", "No node is ticking", "Start a daemon, and it shows up here.", {
+        : empty("health", "No node is ticking", "Start a daemon to see it here.", {
             command: "wakeful up",
           }),
     );
@@ -118,7 +118,7 @@ export default async function health(visit) {
       { class: "stack" },
       head(
         "Nodes and health",
-        "The state of the clock, the nodes, and findings with their cures.",
+        "The state of the clock and the nodes, and problems with their fixes.",
         button("Refresh", () => Promise.all([load(), loadSettings()]).catch(visit.ignore), { symbol: "again" }),
       ),
       panel("Health", state),

@@ -96,7 +96,7 @@ export default async function heartbeat(visit) {
         : empty(
             "heart",
             "No turn yet",
-            "In a turn the agent gets the events since the last one. Its reply is kept here: nothing to report, or what was delivered.",
+            "In a turn the agent gets the events since the last one. Its reply is shown here, whether it had nothing to report or sent a message.",
           ),
     );
     fill(
@@ -116,7 +116,7 @@ export default async function heartbeat(visit) {
             "inbox",
             "No events are queued",
             "Events are kept until a turn has passed them to the agent. A newer event replaces an older one with the same key.",
-            { command: 'wakeful add dusk --times 18:30 --event "The sun goes down"' },
+            { command: 'wakeful add dusk --times 18:30 --event "The sun is setting"' },
           ),
     );
   };

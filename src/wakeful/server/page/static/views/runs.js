@@ -41,7 +41,7 @@ export default async function runs(visit) {
         : empty(
             "ledger",
             outcome ? "No runs with this outcome" : "The ledger is empty",
-            "Every planned instant becomes one row here: it ran and how far it got, it was skipped and why, or it was missed and why.",
+            "Every planned instant becomes one row here, which says how far it got if it ran, or why it was skipped or missed.",
           ),
     );
     more.classList.toggle("hidden", next === null);

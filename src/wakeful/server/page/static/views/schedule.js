@@ -81,7 +81,7 @@ export default async function schedule(visit) {
         empty(
           "ledger",
           "No runs yet",
-          "Every planned instant becomes one row here: it ran and how far it got, it was skipped and why, or it was missed and why.",
+          "Every planned instant becomes one row here, which says how far it got if it ran, or why it was skipped or missed.",
         ),
       );
     else
@@ -261,7 +261,7 @@ export default async function schedule(visit) {
                   askWhy();
                 },
               },
-              h("label", { class: "soft small", for: "why-at" }, "Ask about another time"),
+              h("label", { class: "soft small", for: "why-at" }, "Ask about a different time"),
               h("span", null, whyAt),
               button("Ask", null, { kind: "small", type: "submit" }),
               button(

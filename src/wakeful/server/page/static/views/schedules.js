@@ -109,7 +109,7 @@ export default async function schedules(visit) {
             ? empty(
                 "search",
                 "No matches",
-                "No schedule has this state and this text in its name or its action.",
+                "No schedule matches this state and this text.",
                 {
                   action: button("Show all", () => {
                     location.hash = "#/schedules?";

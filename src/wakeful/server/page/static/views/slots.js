@@ -126,7 +126,7 @@ function usage({ limits, stats }) {
     ...(limits ?? [])
       .filter((one) => typeof one?.usage === "number")
       .map((one) => [
-        one.type === "TIME_LIMIT" ? "Tool calls of the plan" : one.type,
+        one.type === "TIME_LIMIT" ? "Tool calls in the plan" : one.type,
         `${(one.currentValue ?? 0).toLocaleString()} of ${one.usage.toLocaleString()}`,
       ]),
   ];

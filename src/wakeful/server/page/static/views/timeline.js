@@ -55,7 +55,7 @@ export default async function timeline(visit) {
   const scroll = h("div", { class: "tl-scroll" }, layer, names);
   const corner = h("div", { class: "tl-corner" });
   const tip = h("div", { class: "tl-tip hidden", role: "tooltip" });
-  const windowsMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch window" }), "window of a quota slot");
+  const windowsMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch window" }), "quota window");
   const changesMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch change" }), "clocks change");
   const chart = h(
     "div",
