@@ -314,7 +314,7 @@ async def test_what_waits_for_another_node_holds_up_nothing_here(world: World) -
 @virtual
 async def test_a_channel_that_no_node_has_is_said_to_be_missing(world: World) -> None:
     """After two minutes in which nobody took it, once, with the cure; it goes out when a node has it again."""
-    without, _ = await reachable(world, "mail", name="without", **SHARED)
+    without, people = await reachable(world, "mail", name="without", **SHARED)
     having = world.bench(name="having", **SHARED)
     unregister = having.register_channel("chat", None, Person(world))
     await having.start()
@@ -326,13 +326,28 @@ async def test_a_channel_that_no_node_has_is_said_to_be_missing(world: World) ->
     seen = await without.delivering.get(made.id)
     assert "no running node has a channel 'chat'; add [channels.chat]" in (seen.last_error or "")
     await world.sleep("10m")
-    # By the channel of the node that noticed, or into the inbox if it has none.
-    alerts = [row for row in await without.delivering.page() if "no running node" in row.text]
-    assert [row.status for row in alerts] == ["delivered"]
+    assert len([text for text in people["mail"].got if "no running node" in text]) == 1
     back = Person(world)
     having.register_channel("chat", None, back)
     await world.sleep("31s")
     assert back.got[0] == "waits"
+
+
+@virtual
+async def test_a_missing_channel_is_reported_in_the_inbox_if_no_node_has_another(world: World) -> None:
+    """Each node leaves the report to the other, which might have a channel, but not for ever."""
+    first = world.bench(name="first", **SHARED)
+    second = world.bench(name="second", **SHARED)
+    unregister = first.register_channel("chat", None, Person(world))
+    await first.start()
+    await second.start()
+    await first.delivering.send("waits", channel="chat")
+    unregister()
+    await world.sleep("239s")
+    assert [row.text for row in await first.delivering.page()] == ["waits"]
+    await world.sleep("5s")
+    alerts = [row for row in await first.delivering.page() if "no running node" in row.text]
+    assert [(row.channel, row.status) for row in alerts] == [("inbox", "delivered")]
 
 
 @virtual

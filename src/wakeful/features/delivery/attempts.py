@@ -6,7 +6,8 @@ arrived is true regardless of the fence, and recording it spares the person a se
 
 When several nodes share a store, a channel may exist on only some of them: each node has its own settings, and a
 channel registered by a program exists only in that program. A node without the channel leaves due deliveries to the
-nodes that have it. If none of them sends within `MISSING_GRACE`, the channel is reported as missing.
+nodes that have it. If none of them sends within `MISSING_GRACE`, the channel is reported as missing by a node that has
+another channel to send the alert through. If there is no such node either, the alert goes to the inbox.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from typing import Final, Literal, TypeAlias
 from wakeful.core.delivery.retries import DeliveryLimits, is_last, retry_at, retry_delay, too_old
 from wakeful.core.run.effects import Alert, Effect, Recovered
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.features.delivery.incidents import of_channel
+from wakeful.features.delivery.incidents import has_usable, of_channel
 from wakeful.features.delivery.queue import Target, report, set_alarm
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.integrations.net.exchange import within
@@ -46,6 +47,9 @@ MISSING_GRACE: Final[Duration] = 2 * MINUTE
 have it.
 
 Longer than any node may be busy with one send."""
+
+REPORT_GRACE: Final[Duration] = 2 * MISSING_GRACE
+"""The same for a node whose alert could only go to the inbox: until then a node with a channel may report it."""
 
 LEFT_LOOK: Final[Duration] = SECOND
 """How soon deliveries left to other nodes are checked again."""
@@ -208,8 +212,11 @@ class Attempts:
         return SideTask(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
 
     def _may_be_elsewhere(self, tx: Tx, head: Delivery, now: Instant) -> bool:
-        """Whether another live node may have the channel and has not had time to send yet."""
-        if self._is_alone or now - (head.next_attempt_at or 0) >= MISSING_GRACE:
+        """Whether another live node may have the channel, or one to report it missing, and has not had time yet."""
+        if self._is_alone:
+            return False
+        grace = MISSING_GRACE if has_usable(tx, self._registry, besides=head.channel) else REPORT_GRACE
+        if now - (head.next_attempt_at or 0) >= grace:
             return False
         return sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all()) > 1
 

@@ -99,6 +99,13 @@ def _broken(tx: Tx) -> set[str]:
     return {channel for kind, _, channel in names if kind == CHANNEL}
 
 
+def has_usable(tx: Tx, registry: ChannelRegistry, *, besides: str) -> bool:
+    """Whether an alert about this channel can go out through another one of this process."""
+    avoid = _broken(tx) | {besides}
+    channels = (registry.get(name) for name in registry.names if name not in avoid)
+    return any(channel is not None and channel.kind != INBOX for channel in channels)
+
+
 def slug_of(tx: Tx, incident: str) -> str | None:
     """The slug of its owner, if its name ends with the id of a schedule or another owner of runs."""
     kind, _, ref = incident.partition(":")
