@@ -74,3 +74,16 @@ def test_the_path_of_a_webhook_is_not_shown() -> None:
     assert str(url) == f"https://hooks.example.com/services/T0000/B0000/{MASK}"
     assert "abcdefghijklmnopqrstuvwx" in url.values
     assert str(SecretUrl("https://example.com", hides_path=True)) == "https://example.com"
+
+
+async def test_every_route_refuses_unknown_parameters(api: Client) -> None:
+    """A misspelt `?dryrun=true` must not write. Routes are asked without a body, so none of them writes here."""
+    paths = (await api.get("/api/openapi.json")).body["paths"]
+    asked = [(method.upper(), path) for path, methods in paths.items() for method in methods]
+    assert len(asked) > 60
+    accepted = []
+    for method, path in asked:
+        answer = await api.ask(method, f"{path.replace('{', '').replace('}', '')}?dryrun=true")
+        if answer.status != 400 or "dryrun" not in str(answer.body):
+            accepted.append(f"{method} {path}: {answer.status}")
+    assert accepted == []

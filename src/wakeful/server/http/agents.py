@@ -19,7 +19,7 @@ from wakeful.core.refusals import NotFound
 from wakeful.features.schedules.views import RunView, as_text
 from wakeful.integrations.agents.programs import Versions, find_program, missing, program_of
 from wakeful.server.http import agent_shapes, shapes
-from wakeful.server.http.requests import read_object, text_of
+from wakeful.server.http.requests import new_router, read_object, text_of
 from wakeful.server.http.shapes import answer, body, problems
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -32,7 +32,7 @@ NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$
 
 def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRouter:
     """The routes for the agents of one process; without settings, all agents are Python functions."""
-    router = APIRouter(prefix="/api/agents", tags=["agents"])
+    router = new_router(prefix="/api/agents", tags=["agents"])
     probes = _Probes(Versions())
 
     @router.get("", summary="List agents", responses={200: answer(agent_shapes.AgentList, "By name."), **problems()})

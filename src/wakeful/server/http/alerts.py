@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.server.http import delivery_shapes as people_shapes
-from wakeful.server.http.requests import read_object
+from wakeful.server.http.requests import new_router, read_object
 from wakeful.server.http.shapes import answer, problems
 
 AlertPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["7"])]
@@ -16,7 +16,7 @@ AlertPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, 
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/alerts", tags=["people"])
+    router = new_router(prefix="/api/alerts", tags=["people"])
 
     @router.get(
         "",

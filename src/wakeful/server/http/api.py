@@ -5,7 +5,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import Any, Final
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 from starlette.types import ASGIApp
@@ -57,7 +57,6 @@ from wakeful.server.http.idempotency import Repeats
 from wakeful.server.http.kept_responses import KeptAnswers
 from wakeful.server.http.logins import Logins
 from wakeful.server.http.middleware import BODY_MAX, Middleware
-from wakeful.server.http.requests import only_known_parameters
 
 _DESCRIPTION = (
     "The alarm clock for AI agents: schedules, and a ledger with the outcome of every planned instant. "
@@ -115,7 +114,6 @@ def make_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        dependencies=[Depends(only_known_parameters)],
     )
     problems.install(api, app)
     for router in (
@@ -141,7 +139,7 @@ def make_app(
         login.routes(logins, access, page_at),
         front.routes(),
     ):
-        api.include_router(router)
+        api.router.routes.extend(router.routes)  # include_router would build every route a second time
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
     inner = Repeats(api, KeptAnswers(app))
     authentication = Authentication(

@@ -11,7 +11,7 @@ from wakeful.app.delivery import NoAgentForMessages
 from wakeful.server.http import delivery_shapes as people_shapes
 from wakeful.server.http.delivery_shapes import fields_of
 from wakeful.server.http.problems import Refused
-from wakeful.server.http.requests import read_json, read_object, text_of
+from wakeful.server.http.requests import new_router, read_json, read_object, text_of
 from wakeful.server.http.shapes import answer, body, problems
 
 ChannelPath = Annotated[str, Path(max_length=64, examples=["phone"])]
@@ -19,7 +19,7 @@ ChannelPath = Annotated[str, Path(max_length=64, examples=["phone"])]
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/channels", tags=["people"])
+    router = new_router(prefix="/api/channels", tags=["people"])
 
     @router.get(
         "",

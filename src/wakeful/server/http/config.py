@@ -7,12 +7,13 @@ from fastapi import APIRouter
 from starlette.responses import JSONResponse, Response
 
 from wakeful.config import SettingsStatus, to_json
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import problems
 
 
 def routes(settings: Callable[[], SettingsStatus]) -> APIRouter:
     """The routes for the current settings."""
-    router = APIRouter(prefix="/api/config", tags=["daemon"])
+    router = new_router(prefix="/api/config", tags=["daemon"])
     shape = {"application/json": {"schema": {"type": "object", "required": ["settings", "sources"]}}}
 
     @router.get(

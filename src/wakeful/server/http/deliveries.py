@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 from wakeful.app import Wakeful
 from wakeful.server.http import delivery_shapes as people_shapes
 from wakeful.server.http.delivery_shapes import fields_of
-from wakeful.server.http.requests import read_json, run_cursor
+from wakeful.server.http.requests import new_router, read_json, run_cursor
 from wakeful.server.http.shapes import answer, body, problems
 
 DeliveryPath = Annotated[str, Path(json_schema_extra={"pattern": "^([0-9a-f]{12}-)?[0-9]{1,18}$"}, examples=["42"])]
@@ -17,7 +17,7 @@ DeliveryPath = Annotated[str, Path(json_schema_extra={"pattern": "^([0-9a-f]{12}
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/deliveries", tags=["people"])
+    router = new_router(prefix="/api/deliveries", tags=["people"])
 
     @router.get(
         "",

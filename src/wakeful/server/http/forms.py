@@ -11,6 +11,7 @@ from wakeful.core.description import Field, Object
 from wakeful.core.schedule.actions import OBJECTS, PROMPT
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 from wakeful.core.time.timing_json import TIMING_TYPES
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import Shape, answer, problems
 
 
@@ -70,7 +71,7 @@ def _control(field: Field, name: str) -> dict[str, Any]:
 
 def routes() -> APIRouter:
     """The route; it needs no app."""
-    router = APIRouter(prefix="/api/forms", tags=["schedules"])
+    router = new_router(prefix="/api/forms", tags=["schedules"])
 
     @router.get(
         "/schedule",

@@ -15,6 +15,7 @@ from wakeful.ports.store import StoreUnavailable
 from wakeful.server.http import health_shapes
 from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Problem, stopping
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import answer, problems
 
 PATIENCE: Final[Duration] = 5 * SECOND
@@ -26,7 +27,7 @@ VITAL: Final = frozenset({"clock", "overdue", "store"})
 
 def routes(app: Wakeful, is_open: Callable[[], bool]) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(tags=["daemon"])
+    router = new_router(tags=["daemon"])
 
     @router.get(
         "/healthz",

@@ -19,7 +19,7 @@ from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.server.http import heartbeat_shapes
 from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Refused
-from wakeful.server.http.requests import read_json, read_object, run_id_of, text_of, until_of
+from wakeful.server.http.requests import new_router, read_json, read_object, run_id_of, text_of, until_of
 from wakeful.server.http.shapes import Pause, answer, body, problems
 
 HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.toml", examples=["door"])]
@@ -27,7 +27,7 @@ HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.tom
 
 def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRouter:
     """The routes for one app; hooks come from the current settings."""
-    router = APIRouter(prefix="/api", tags=["heartbeat"])
+    router = new_router(prefix="/api", tags=["heartbeat"])
 
     @router.post(
         "/wake",

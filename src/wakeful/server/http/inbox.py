@@ -11,7 +11,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.server.http import delivery_shapes as people_shapes
-from wakeful.server.http.requests import read_object, run_cursor
+from wakeful.server.http.requests import new_router, read_object, run_cursor
 from wakeful.server.http.shapes import answer, body, problems
 
 ItemPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
@@ -19,7 +19,7 @@ ItemPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, e
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/inbox", tags=["people"])
+    router = new_router(prefix="/api/inbox", tags=["people"])
 
     @router.get(
         "", summary="List inbox items", responses={200: answer(people_shapes.Inbox, "Newest first."), **problems()}

@@ -13,13 +13,13 @@ from wakeful.server.http.authentication import cookie_of, is_https
 from wakeful.server.http.login_shapes import Ended, Login, LoginCode
 from wakeful.server.http.logins import COOKIE, SESSION_FOR, Logins
 from wakeful.server.http.problems import Refused
-from wakeful.server.http.requests import read_object, text_of
+from wakeful.server.http.requests import new_router, read_object, text_of
 from wakeful.server.http.shapes import answer, body, problems
 
 
 def routes(logins: Logins, access: Callable[[], Access], page_at: Callable[[], str]) -> APIRouter:
     """The routes; `page_at` is the page's URL on this machine."""
-    router = APIRouter(tags=["access"])
+    router = new_router(tags=["access"])
 
     @router.post(
         "/login",

@@ -8,12 +8,13 @@ from starlette.responses import Response
 from wakeful.app import Wakeful
 from wakeful.core.time.instants import SECOND
 from wakeful.observe.metrics import CONTENT_TYPE, Gauges
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import problems
 
 
 def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
     """The routes for the metrics."""
-    router = APIRouter(prefix="/metrics", tags=["daemon"])
+    router = new_router(prefix="/metrics", tags=["daemon"])
 
     @router.get(
         "",

@@ -6,12 +6,13 @@ from starlette.responses import JSONResponse, Response
 from wakeful.app import Wakeful
 from wakeful.core.time.instants import format_instant
 from wakeful.server.http import health_shapes
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import answer, problems
 
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/nodes", tags=["daemon"])
+    router = new_router(prefix="/api/nodes", tags=["daemon"])
 
     @router.get(
         "", summary="List nodes", responses={200: answer(health_shapes.Nodes, "With leases and lag."), **problems()}

@@ -5,13 +5,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from wakeful.core.refusals import NotFound
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import problems
 from wakeful.server.page import HEADERS, PAGE, PREFIX, File, read_files
 
 
 def routes() -> APIRouter:
     """The page. Its files are not part of the API, so OpenAPI does not list them."""
-    router = APIRouter(tags=["daemon"])
+    router = new_router(tags=["daemon"])
 
     @router.get(
         "/",

@@ -3,8 +3,10 @@
 import json
 import re
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any, Final
 
+from fastapi import APIRouter, Depends
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 
@@ -23,7 +25,12 @@ OWNER_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
 
 
-async def only_known_parameters(request: Request) -> None:
+def new_router(*, prefix: str = "", tags: list[str | Enum]) -> APIRouter:
+    """A router whose routes refuse unknown parameters."""
+    return APIRouter(prefix=prefix, tags=tags, dependencies=[Depends(_only_known_parameters)])
+
+
+async def _only_known_parameters(request: Request) -> None:
     """Refuse unknown parameters: a misspelt `?dryrun=true` must not write."""
     route = request.scope.get("route")
     known = [field.alias for field in route.dependant.query_params] if isinstance(route, APIRoute) else []

@@ -15,7 +15,7 @@ from wakeful.core.time.timing_builders import as_instant
 from wakeful.observe.log_reading import RunLog
 from wakeful.server.http import shapes
 from wakeful.server.http.problems import Refused
-from wakeful.server.http.requests import read_json, run_cursor, run_id_of
+from wakeful.server.http.requests import new_router, read_json, run_cursor, run_id_of
 from wakeful.server.http.shapes import answer, body, problems
 
 RunPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
@@ -27,7 +27,7 @@ LogOfRun: TypeAlias = Callable[[int, Instant, Instant], Awaitable[RunLog]]
 
 def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
     """The routes for one app; `log` may be missing."""
-    router = APIRouter(prefix="/api/runs", tags=["runs"])
+    router = new_router(prefix="/api/runs", tags=["runs"])
 
     @router.get(
         "", summary="List runs (the ledger)", responses={200: answer(shapes.Runs, "Newest first."), **problems()}

@@ -23,6 +23,7 @@ from wakeful.server.http.requests import (
     instant_of,
     known_owner,
     known_slug,
+    new_router,
     read_json,
     read_object,
     run_cursor,
@@ -75,7 +76,7 @@ PATCH_BODY: Final = {
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/schedule", tags=["schedules"])
+    router = new_router(prefix="/api/schedule", tags=["schedules"])
     for add in (_add_reads, _add_put, _add_patch, _add_delete, _add_commands, _add_questions):
         add(router, app)
     return router

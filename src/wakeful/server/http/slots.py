@@ -15,7 +15,7 @@ from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.features.quota.feature import Quota
 from wakeful.server.http import shapes, slot_shapes
-from wakeful.server.http.requests import read_json, read_object, run_cursor
+from wakeful.server.http.requests import new_router, read_json, read_object, run_cursor
 from wakeful.server.http.runs import runs_page
 from wakeful.server.http.schedules import LIMIT, Cursor, Limit
 from wakeful.server.http.shapes import answer, body, problems
@@ -38,7 +38,7 @@ NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$
 
 def routes(app: Wakeful, quota: Callable[[], Quota]) -> APIRouter:
     """The routes for the slots of one process."""
-    router = APIRouter(prefix="/api/slots", tags=["quota"])
+    router = new_router(prefix="/api/slots", tags=["quota"])
     _add_runs(router, app, quota)
     for add in (_add_reads, _add_writes, _add_commands):
         add(router, quota)

@@ -11,6 +11,7 @@ from wakeful.core.fields import shown
 from wakeful.observe.sse import parse_last_id, render
 from wakeful.observe.stream import Stream, Subscription
 from wakeful.ports.clock import Clock
+from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import problems
 
 STREAMS: Final = (
@@ -51,7 +52,7 @@ class Watchers:
 
 def routes(watchers: Watchers) -> APIRouter:
     """The routes for one stream."""
-    router = APIRouter(prefix="/api/stream", tags=["daemon"])
+    router = new_router(prefix="/api/stream", tags=["daemon"])
 
     @router.get(
         "",

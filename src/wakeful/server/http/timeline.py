@@ -10,7 +10,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, format_instant
 from wakeful.features.schedules.queries import Choice
 from wakeful.server.http import shapes
-from wakeful.server.http.requests import instant_of, slug_cursor, slugs_of
+from wakeful.server.http.requests import instant_of, new_router, slug_cursor, slugs_of
 from wakeful.server.http.schedules import Cursor, Slugs
 from wakeful.server.http.shapes import answer, problems
 
@@ -20,7 +20,7 @@ ROWS_MAX: Final = 50
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/timeline", tags=["schedules"])
+    router = new_router(prefix="/api/timeline", tags=["schedules"])
 
     @router.get(
         "", summary="Schedules on one time axis", responses={200: answer(shapes.Timeline, "A page."), **problems()}

@@ -9,7 +9,7 @@ from wakeful.app import Wakeful
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import INSTANT_MAX, WEEK, Duration, format_instant
 from wakeful.server.http import shapes
-from wakeful.server.http.requests import instant_of
+from wakeful.server.http.requests import instant_of, new_router
 from wakeful.server.http.shapes import answer, problems
 
 AHEAD: Final[Duration] = WEEK
@@ -17,7 +17,7 @@ AHEAD: Final[Duration] = WEEK
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/upcoming", tags=["schedules"])
+    router = new_router(prefix="/api/upcoming", tags=["schedules"])
 
     @router.get(
         "",

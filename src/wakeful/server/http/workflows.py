@@ -19,7 +19,7 @@ from wakeful.core.workflow.answers import read_message
 from wakeful.core.workflow.definition import NAME_PATTERN, WORKFLOW
 from wakeful.server.http import workflow_shapes as shapes
 from wakeful.server.http.etags import if_match, if_match_found, if_none_match, tag_of
-from wakeful.server.http.requests import read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
+from wakeful.server.http.requests import new_router, read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
 from wakeful.server.http.runs import runs_page
 from wakeful.server.http.schedules import ETAG, LIMIT, WARNING, Cursor, IfMatch, IfNoneMatch, Limit, warning_header
 from wakeful.server.http.shapes import Outcome, WorkflowRuns, answer, body, problems
@@ -48,7 +48,7 @@ PATCH_BODY: Final = {
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/workflows", tags=["workflows"])
+    router = new_router(prefix="/api/workflows", tags=["workflows"])
     for add in (_add_reads, _add_writes, _add_commands, _add_messages):
         add(router, app)
     return router
