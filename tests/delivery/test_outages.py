@@ -5,7 +5,7 @@ import pytest
 from delivery.kit import Person, reachable, statuses
 from features.kit import Bench, Bot, World, virtual
 from wakeful import every
-from wakeful.core.time.instants import DAY, HOUR
+from wakeful.core.time.instants import DAY, HOUR, MINUTE
 
 QUICK = {"lease": 30_000, "renew_every": 10_000}
 
@@ -83,6 +83,7 @@ async def test_a_laptop_suspended_every_night_reports_once_a_day_and_only_if_som
     world: World, nights: int
 ) -> None:
     """A few nights, or a month: what runs in the daytime only is never missed."""
+    world.sleep_max = MINUTE
     app, person, _ = await begun(world, "1h")
     await world.until("01-01 22:00:30")
     for _ in range(nights):
@@ -108,6 +109,7 @@ async def test_a_laptop_suspended_every_night_reports_once_a_day_and_only_if_som
 @virtual
 async def test_a_clock_that_is_set_forward_is_no_outage(world: World) -> None:
     """The node went on ticking."""
+    world.sleep_max = MINUTE
     app, person, _ = await begun(world, "5m")
     await world.sleep("12m")
     app.clock.step(HOUR)

@@ -283,6 +283,7 @@ async def test_sends_are_bounded_and_nothing_waits_for_no_reason(world: World) -
 @virtual
 async def test_a_clock_that_came_back_does_not_hold_deliveries_up(world: World) -> None:
     """What was to be tried on the wrong clock is tried on the right one."""
+    world.sleep_max = MINUTE
     app, people = await reachable(world, "phone", usual=DOWN)
     await app.delivering.send("hello")
     await world.sleep("31s")
@@ -307,6 +308,7 @@ def test_the_ladder_goes_on_with_its_last_step() -> None:
 @virtual
 async def test_a_clock_that_is_moved_sends_nothing_again_while_it_is_under_way(world: World) -> None:
     """The claim runs out by the wall, but the send goes on in this very process: nobody gets it twice."""
+    world.sleep_max = MINUTE
     app, people = await reachable(world, "phone", "mail", usual=20 * SECOND)
     await app.delivering.send("hello", channel="phone")
     await app.delivering.send("and goodbye", channel="phone")
@@ -322,6 +324,7 @@ async def test_a_clock_that_is_moved_sends_nothing_again_while_it_is_under_way(w
 async def test_what_was_queued_on_a_clock_that_was_ahead_does_not_wait_for_it(world: World) -> None:
     """Two texts, written while the clock was an hour ahead; it comes back while the first is under way: the second is
     not kept until the hour is over."""
+    world.sleep_max = MINUTE
     app, people = await reachable(world, "phone", "mail", usual=20 * SECOND)
     world.clock.step(HOUR)
     await app.delivering.send("hello", channel="phone")
@@ -337,6 +340,7 @@ async def test_what_was_queued_on_a_clock_that_was_ahead_does_not_wait_for_it(wo
 async def test_a_process_that_dies_young_on_a_clock_that_was_ahead_holds_nothing_back(world: World) -> None:
     """It starts a day ahead and is gone before it renews its lease; the clock comes back before the next one starts:
     what waits for another attempt does not wait for that day."""
+    world.sleep_max = MINUTE
     app, _ = await reachable(world, "phone")
     await app.kill()
     world.clock.step(DAY)

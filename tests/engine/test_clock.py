@@ -14,6 +14,7 @@ from wakeful.testing.virtual_clock import EPOCH
 @virtual
 async def test_a_jump_forward_is_one_catch_up_with_the_clock_as_its_reason(world: World) -> None:
     """A day ahead in one step: the latest instant runs, the rest are missed because of the clock."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1h"))
@@ -40,6 +41,7 @@ async def test_a_jump_is_noticed_within_a_minute(world: World) -> None:
 @virtual
 async def test_a_small_step_back_is_put_up_with(world: World) -> None:
     """Half a minute of correction: nothing is planned anew, nothing repeats, nothing is lost."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("10m"))
@@ -55,6 +57,7 @@ async def test_a_small_step_back_is_put_up_with(world: World) -> None:
 @virtual
 async def test_a_run_under_way_while_the_clock_goes_back_ends_and_is_not_repeated(world: World) -> None:
     """Its deadline is a duration, not a time of the wall."""
+    world.sleep_max = MINUTE
     bot = Bot(world, usual=30 * MINUTE)
     app = await world.open(bot)
     await app.add("job", every("2h"), timeout="40m")
@@ -71,6 +74,7 @@ async def test_a_run_under_way_while_the_clock_goes_back_ends_and_is_not_repeate
 @virtual
 async def test_a_retry_reckoned_on_a_clock_that_was_ahead_comes_nearer(world: World) -> None:
     """A year ahead, an error, and the clock is set right: the retry is in ten minutes, not in a year."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     bot.script = [RuntimeError("no")]
     app = await world.open(bot)
@@ -86,6 +90,7 @@ async def test_a_retry_reckoned_on_a_clock_that_was_ahead_comes_nearer(world: Wo
 @virtual
 async def test_a_clock_set_back_while_the_process_was_down_is_noticed_at_the_start(world: World) -> None:
     """The store remembers how far the clock had got: nothing repeats, nothing falls silent."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot, limits={"lease": 30_000, "renew_every": 10_000})
     await app.add("tick", every("1h"))
@@ -140,6 +145,7 @@ async def test_a_boot_in_2036_and_back_costs_one_catch_up_and_no_silence(world: 
 @virtual
 async def test_a_suspend_is_an_outage_with_the_same_policy(world: World) -> None:
     """A laptop closed for eight hours: timers stood still, the wall went on; one catch-up on waking."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1h"))
@@ -159,6 +165,7 @@ async def test_a_suspend_is_an_outage_with_the_same_policy(world: World) -> None
 @virtual
 async def test_no_step_of_the_clock_leaves_silence_or_a_storm(world: World, step: int) -> None:
     """L3: after any step there is at most one catch-up, and then the grid goes on."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1h"))
@@ -202,6 +209,7 @@ async def test_a_first_start_replans_nothing(world: World) -> None:
 @virtual
 async def test_a_schedule_written_while_the_clock_was_ahead_is_not_silent_when_it_comes_back(world: World) -> None:
     """Its grid was to begin a year ahead: it goes on from now, on the same grid, and repeats nothing."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     world.clock.step(365 * DAY)

@@ -50,6 +50,7 @@ async def test_an_idle_engine_rests(world: World) -> None:
 @virtual
 async def test_it_sleeps_a_minute_at_most(world: World) -> None:
     """Clocks jump and hints get lost: with nothing at all to do it still looks sixty times an hour."""
+    world.sleep_max = MINUTE
     app = await world.open(Bot(world))
     ticks = Ticks(app)
     await world.sleep("1h")

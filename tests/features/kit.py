@@ -136,7 +136,7 @@ class Bench(Wakeful):
         self.tap: Tap | None = None
         self._gates = gates
         self._extra_actions = actions or {}
-        self._overrides = {**CALM, **(limits or {})}
+        self._overrides = {**CALM, "sleep_max": world.sleep_max, **(limits or {})}
         self._is_shared = is_shared
         self._hook = hook or AllTogether()
 
@@ -243,6 +243,7 @@ class World:
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.path = folder / "wakeful.db"
+        self.sleep_max: Duration = HOUR // 3  # of apps that are opened; a daemon notices a changed clock each minute
         self._benches: list[Bench] = []
 
     @property

@@ -93,6 +93,7 @@ async def test_the_next_time_is_never_in_the_past(world: World) -> None:
 @virtual
 async def test_a_clock_that_goes_back_repeats_nothing_and_falls_silent_never(world: World) -> None:
     """L3: three hours back, and the same three hours come again without a second run of any instant."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1h"))
@@ -106,6 +107,7 @@ async def test_a_clock_that_goes_back_repeats_nothing_and_falls_silent_never(wor
 @virtual
 async def test_a_clock_that_went_ahead_and_came_back_costs_one_catch_up(world: World) -> None:
     """A year ahead by mistake, corrected after a minute: the false year is void, the grid goes on from now."""
+    world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1h"))

@@ -290,6 +290,7 @@ async def test_switching_off_and_on_keeps_the_grid(world: World) -> None:
 @virtual
 async def test_a_clock_that_jumps_either_way_causes_at_most_one_catch_up(world: World) -> None:
     """Ahead: one turn. Back: nothing is repeated, and no silence afterwards (L3)."""
+    world.sleep_max = MINUTE
     voice = Voice(world)
     app = await beating(world, voice)
     await world.sleep("31m")
@@ -308,6 +309,7 @@ async def test_a_clock_that_jumps_either_way_causes_at_most_one_catch_up(world: 
 async def test_an_interval_that_was_changed_on_a_clock_ahead_does_not_silence_it(world: World) -> None:
     """The clock is days ahead, the interval is changed, the clock comes back: it beats on by the new interval, and what
     was missed before the change stays in the ledger."""
+    world.sleep_max = MINUTE
     voice = Voice(world)
     app = await beating(world, voice)
     await world.sleep("31m")
@@ -329,6 +331,7 @@ async def test_an_interval_that_was_changed_on_a_clock_ahead_does_not_silence_it
 async def test_a_start_on_a_wrong_clock_that_came_to_nothing_leaves_no_silence(world: World) -> None:
     """The process starts while the clock is days ahead, leaves out the beats of the night, and dies before it has noted
     how far the clock got: the next one plans from now all the same."""
+    world.sleep_max = MINUTE
     voice = Voice(world)
     terms = within("12:00", "18:00")
     app = await beating(world, voice, terms)

@@ -50,6 +50,7 @@ async def tiles(world: World, app: Bench) -> None:
 @virtual
 async def test_every_beat_has_its_row_whatever_happens(world: World, seed: int) -> None:
     """Wakes, long, failing and busy turns, other hours, off and on, stops, kills, outages, a clock that jumps."""
+    world.sleep_max = MINUTE
     chance = random.Random(seed)
     voice = Voice(world)
     terms = HeartbeatTerms(enabled=True, every=EVERY, beats=chance.choice([ALWAYS, DAY_ONLY, NIGHT]))

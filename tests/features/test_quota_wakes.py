@@ -88,6 +88,7 @@ async def test_after_reset_mode_wakes_once_at_reset_plus_offset(world: World) ->
 @virtual
 async def test_after_reset_works_after_downtime_and_sleep(world: World) -> None:
     """The daemon was down at that minute; the next time, the machine slept."""
+    world.sleep_max = MINUTE
     shop = Shop(world)
     account = shop.account("sk-main")
     account.warm("2h")
@@ -386,6 +387,7 @@ async def test_a_key_that_is_used_by_its_owner_is_left_alone(world: World) -> No
 @virtual
 async def test_a_clock_that_comes_back_causes_one_wake_at_most_and_no_silence(world: World) -> None:
     """Two days ahead by mistake: afterwards the modes go on from now."""
+    world.sleep_max = MINUTE
     shop = Shop(world)
     account = shop.account("sk-main")
     account.window = 30 * MINUTE
@@ -420,6 +422,7 @@ async def test_restarts_more_frequent_than_the_interval_do_not_postpone_it(world
 @virtual
 async def test_a_suspended_laptop_wakes_its_slot_once_when_it_is_back(world: World) -> None:
     """Field notes 19: the wall moved on and the monotonic clock did not; sleep is downtime, with the same rules."""
+    world.sleep_max = MINUTE
     shop = Shop(world)
     account = shop.account("sk-main")
     account.warm("1h")

@@ -396,6 +396,7 @@ async def test_missed_because_nothing_ticked(world: World) -> None:
 @virtual
 async def test_missed_because_the_clock_jumped(world: World) -> None:
     """Or the machine slept: the wall went on and nothing could ring."""
+    world.sleep_max = MINUTE
     app = await world.open(Bot(world))
     await app.add("tick", every("1h"))
     await world.until("01-01 00:30:00")
@@ -780,6 +781,7 @@ async def test_an_instant_in_the_middle_of_a_long_ledger_is_found(world: World) 
 @virtual
 async def test_a_ledger_in_which_the_clock_came_back(world: World) -> None:
     """Ids and instants are out of order then, and everything is found all the same."""
+    world.sleep_max = MINUTE
     app = await world.open(Bot(world))
     await app.add("tick", every("1h"))
     await world.until("01-03 00:30:00")

@@ -102,12 +102,14 @@ class Desk:
 
     def __init__(self, api: Api, home: Path, server: AgentServer, town: Town, agent: str, slug: str) -> None:
         self.api, self.home, self.server, self.town, self.agent, self.slug = api, home, server, town, agent, slug
+        self.written: set[str] = set()
 
     def put(self, schedule: Any = None, slug: str | None = None, **more: Any) -> Any:
         """Write a schedule; hourly if nothing else is said."""
         body = {"schedule": schedule or HOURLY, "prompt": f"news of {slug or self.slug}?", "agent": self.agent, **more}
         status, answer = self.api.ask("PUT", f"/api/schedule/{slug or self.slug}", body)
         assert status in (200, 201), answer
+        self.written.add(slug or self.slug)
         return answer
 
     def due(self, slug: str | None = None, after: float = 3.0, **more: Any) -> Any:
@@ -210,13 +212,16 @@ def make_home(folder: Path, url: str, *more: str) -> Path:
 
 @contextmanager
 def desk_of(one: Daemon, server: AgentServer, town: Town, agent: str, slug: str) -> Iterator[Desk]:
-    """A desk; afterwards the server is as it was, and nothing of the schedule is left open."""
+    """A desk; afterwards the server is as it was, and its schedules are gone."""
     desk = Desk(Api(one.address), one.home, server, town, agent, slug)
     try:
         yield desk
     finally:
         server.manner, server.statuses, server.headers, server.raw = "works", [], {}, {}
         desk.let_go()
+        if one.process.poll() is None:
+            for name in desk.written:
+                desk.api.ask("DELETE", f"/api/schedule/{name}")
 
 
 __all__ = ["Api", "Daemon", "Desk", "Town", "at", "daemon", "desk_of", "make_home", "seconds_until", "soon", "until"]

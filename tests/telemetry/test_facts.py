@@ -163,6 +163,7 @@ async def test_a_crash_is_told_as_a_rescue(world: World) -> None:
 @virtual
 async def test_jumps_of_the_clock_are_told(world: World) -> None:
     """Both ways, by how much."""
+    world.sleep_max = MINUTE
     heard = Heard()
     app = await open_told(world, Bot(world), heard)
     await app.add("tick", every("1h"))

@@ -6,6 +6,7 @@ import pytest
 
 from features.kit import Bench, World, short, virtual
 from wakeful import Conflict, Context, Invalid, Prepare, Produced, cron, every
+from wakeful.core.time.instants import MINUTE
 from wakeful.core.workflow.definition_json import decode_workflow
 from wakeful.core.workflow.rows import Workflow as Row
 from wakeful.features.workflows import compiled
@@ -222,6 +223,7 @@ async def test_history_is_forgotten_with_the_ledger(world: World) -> None:
 @virtual
 async def test_a_clock_that_came_back_does_not_silence_a_producer(world: World) -> None:
     """It is planned from now; nothing waits for the future that was not."""
+    world.sleep_max = MINUTE
     inbox = Inbox(world, period="1h", prepare=Prepare(wake_at="2099-01-01T00:00:00Z"))
     await inbox.open()
     world.wall.step(10 * 86_400_000)

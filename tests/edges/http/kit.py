@@ -8,9 +8,10 @@ import socket
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import aiohttp
+from starlette.types import ASGIApp
 from yarl import URL
 
 import forking
@@ -60,6 +61,33 @@ class Client:
         return await self.ask("POST", path, body, **options)
 
 
+class Served:
+    """An HTTP application whose app can be exchanged: building its routes takes longer than most tests of them."""
+
+    free: ClassVar[list["Served"]] = []
+
+    def __init__(self) -> None:
+        self.current: Wakeful
+        self.body_max = 0
+        self.asgi = make_app(cast(Wakeful, self), access=lambda: Access(auth="none"), body_max=lambda: self.body_max)
+
+    def __getattr__(self, name: str) -> Any:
+        """As the app itself."""
+        return getattr(self.current, name)
+
+
+@contextmanager
+def application(app: Wakeful, access: Access | None, body_max: int) -> Iterator[ASGIApp]:
+    """The HTTP application of an app. Without access rules it keeps no state, so later tests use it again."""
+    if access is not None:
+        yield make_app(app, access=lambda: access, body_max=lambda: body_max)
+        return
+    served = Served.free.pop() if Served.free else Served()
+    served.current, served.body_max = app, body_max
+    yield served.asgi
+    Served.free.append(served)
+
+
 @asynccontextmanager
 async def served(
     path: Path, *, store: str | None = None, access: Access | None = None, body_max: int = 1_048_576, **settings: Any
@@ -68,12 +96,11 @@ async def served(
     if store is None:
         prepare(path / "wakeful.db")
     app = Wakeful(store or path / "wakeful.db", timezone="UTC", shutdown_grace="1s", **settings)
-    with socket.socket(proto=socket.IPPROTO_TCP) as door:  # named, or every answer waits 40 ms for an acknowledgement
+    # The protocol is named, or every answer waits 40 ms for an acknowledgement.
+    with socket.socket(proto=socket.IPPROTO_TCP) as door, application(app, access, body_max) as asgi:
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:
-            server = make_server(
-                make_app(app, access=lambda: access or Access(auth="none"), body_max=lambda: body_max), door_grace=1
-            )
+            server = make_server(asgi, door_grace=1)
             serving = asyncio.create_task(server.serve(sockets=[door]))
             while not server.started:
                 await asyncio.sleep(0.005)

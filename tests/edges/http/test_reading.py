@@ -1,19 +1,11 @@
 """Reading changes nothing (L1): every GET of the API, asked while an instant is overdue and nobody ticks."""
 
-import asyncio
-import socket
 import sqlite3
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
-from edges.http.kit import EVERY, Client
-from wakeful import Wakeful
-from wakeful.server.http import Access, make_app
-from wakeful.server.http.server import make_server
+from edges.http.kit import EVERY, served
 
 # What stands in the place of each name in a path; anything else is a name that nobody has.
 NAMES = {"{slug}": "late", "{id}": "1", "{name}": "inbox", "{run}": "1", "{topic}": "mail"}
@@ -28,30 +20,10 @@ def everything(path: Path) -> dict[str, list[Any]]:
     return {**rows, "meta": [row for row in rows["meta"] if row[0] != "health_probe"]}
 
 
-@asynccontextmanager
-async def read_only(path: Path) -> AsyncIterator[Client]:
-    """A server over a store that nobody ticks on."""
-    app = Wakeful(path, timezone="UTC", tick=False)
-    with socket.socket(proto=socket.IPPROTO_TCP) as door:
-        door.bind(("127.0.0.1", 0))
-        async with app, aiohttp.ClientSession() as session:
-            server = make_server(
-                make_app(app, access=lambda: Access(auth="none"), body_max=lambda: 1_048_576), door_grace=1
-            )
-            serving = asyncio.create_task(server.serve(sockets=[door]))
-            while not server.started:
-                await asyncio.sleep(0.005)
-            try:
-                yield Client(session, f"http://127.0.0.1:{door.getsockname()[1]}", app)
-            finally:
-                server.should_exit = True
-                await serving
-
-
 async def test_no_get_moves_what_is_planned(tmp_path: Path) -> None:
     """Field note 1: a list or a status asked for after the due time once advanced the next run and skipped the job."""
     path = tmp_path / "wakeful.db"
-    async with read_only(path) as client:
+    async with served(tmp_path, tick=False) as client:
         assert (await client.put("late", EVERY)).status == 201
         with closing(sqlite3.connect(path)) as database, database:
             back = (3 * HOUR,)
