@@ -29,7 +29,7 @@ def test_a_full_disk_stops_nothing_for_good(field: Field) -> None:
     field.put(steady(6))
     size = sum(file.stat().st_size for file in field.folder.glob("wakeful.db"))
     node = field.start(file_max=size + 200_000)
-    field.until(lambda: "the store is unavailable" in field.errors() or "cannot be written" in field.errors())
+    field.until(lambda: "the store is unavailable" in field.errors() or "cannot write to the store" in field.errors())
     assert node.poll() is None
     stuck_at = field.closed()
     (field.folder / "roomy").touch()

@@ -139,7 +139,7 @@ async def test_whether_the_store_can_be_written(world: World) -> None:
     assert (await is_writable(app.store, world.clock)).level == "ok"
     app.store.is_down = True
     refused = await is_writable(app.store, world.clock)
-    assert (refused.level, refused.sentence) == ("bad", "the store cannot be written: the disk is full")
+    assert (refused.level, refused.sentence) == ("bad", "cannot write to the store: the disk is full")
     app.store.is_down = False
 
     async def hang(operation: object) -> None:

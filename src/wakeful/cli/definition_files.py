@@ -44,8 +44,10 @@ def export_command(invocation: Invocation, folder: Path, prune: bool) -> None:
 
 @command("apply")
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
-@click.option("--apply", "is_applied", is_flag=True, help="Carry it out; without it nothing is changed.")
-@click.option("--prune", is_flag=True, help="Remove what was applied from DIR before and is missing now.")
+@click.option("--apply", "is_applied", is_flag=True, help="Make the changes; without this option nothing is changed.")
+@click.option(
+    "--prune", is_flag=True, help="Remove definitions that were applied from DIR before and are no longer in it."
+)
 @click.option("--place", metavar="NAME", help="Identifies DIR for --prune; default: its full path.")
 def apply_command(invocation: Invocation, folder: Path, is_applied: bool, prune: bool, place: str | None) -> None:
     """Show what the definitions in DIR would change, as a diff; with --apply, change it.

@@ -199,7 +199,7 @@ class CommandAgent(Table):
 
 
 class PresetAgent(Table):
-    """A command-line agent that Wakeful knows: how to start it, continue its sessions and read its output."""
+    """A command-line agent that Wakeful knows how to start and continue, and whose output it can read."""
 
     adapter: Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "goose", "cursor", "amp"] = (
         setting(says="which program")

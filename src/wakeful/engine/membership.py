@@ -207,7 +207,7 @@ class Membership:
             try:
                 await self._store.write(leave)
             except StoreUnavailable as error:
-                log.warning("cannot record the shutdown, the lease will expire by itself: %s", error)
+                log.warning("cannot record the shutdown; the lease will expire on its own: %s", error)
             await self._store.release_clock()
 
     def _hold_lease(self, moment: Moment) -> None:

@@ -113,7 +113,7 @@ def _other_lines(fact: Fact) -> Iterator[Line]:
                 said = None if report.text is None else f"[{SCHEDULER}] {_short(report.text)}"
                 yield Line(at, report.level, action, slug=report.slug, slot=report.slot, details=report.data, text=said)
         case sink.CommitTimed(at, seconds, is_kept) if not is_kept:
-            text = f"[{SCHEDULER}] the store cannot be written"
+            text = f"[{SCHEDULER}] cannot write to the store"
             yield Line(at, "error", "store-unavailable", "error", duration_ms=round(seconds * 1000), text=text)
         case _:
             return

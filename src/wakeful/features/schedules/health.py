@@ -163,7 +163,7 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
         return Finding("store", "bad", f"a write did not complete within {format_duration(within)}", cure)
     error = task.exception()
     if isinstance(error, StoreUnavailable):
-        return Finding("store", "bad", f"the store cannot be written: {error}", cure)
+        return Finding("store", "bad", f"cannot write to the store: {error}", cure)
     if error is not None:
         return Finding("store", "bad", f"a write failed: {type(error).__name__}: {error}", cure)
     if trouble := store.trouble():

@@ -41,7 +41,7 @@ def _body(ask: Ask) -> dict[str, Any]:
 def _answer(value: Any) -> Replied | Failed:
     content, reason = value.get("content"), value.get("stop_reason")
     if value.get("type") == "error" or not isinstance(content, list):
-        return Failed("the response has no content; check that the url is that of the messages API")
+        return Failed("the response has no content; check that the url points to the messages API")
     if reason == "refusal":
         return Failed("the model refused to answer; change the prompt")
     parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]

@@ -163,7 +163,7 @@ class ChatAgent:
             return Failed(f"the response is longer than {response.body.size} bytes; ask for less, or set max_tokens")
         value = await response.json()
         if not isinstance(value, dict):
-            return Failed("the response is not a JSON object; check that the url is that of a chat endpoint")
+            return Failed("the response is not a JSON object; check that the url points to a chat endpoint")
         return self._dialect.answer(value)
 
     async def _remember(self, session_id: str, spoken: TranscriptTurn) -> str | None:

@@ -35,7 +35,7 @@ def _answer(value: Any) -> Replied | Failed:
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
-        return Failed("the response has no message; check that the url is that of a chat endpoint")
+        return Failed("the response has no message; check that the url points to a chat endpoint")
     reason = choice.get("finish_reason")
     if reason == "content_filter":
         return Failed("the provider's content filter stopped the answer; change the prompt")

@@ -86,7 +86,7 @@ class Heartbeat(Shape):
     session_id: str | None
     events: Annotated[int, Field(description="number queued for the next turn")]
     paused_at: At | None
-    resume_at: Annotated[At | None, Field(description="when a pause ends by itself")]
+    resume_at: Annotated[At | None, Field(description="when a pause ends automatically")]
     last_turns: list[Run]
 
 

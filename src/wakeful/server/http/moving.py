@@ -14,8 +14,10 @@ from wakeful.server.http import moving_shapes as shapes
 from wakeful.server.http.requests import read_object, text_of
 from wakeful.server.http.shapes import answer, body, problems
 
-Apply = Annotated[bool, Query(alias="apply", description="carry it out; otherwise nothing is changed")]
-Prune = Annotated[bool, Query(description="remove what was applied from this place before and is missing now")]
+Apply = Annotated[bool, Query(alias="apply", description="make the changes; otherwise nothing is changed")]
+Prune = Annotated[
+    bool, Query(description="remove definitions that were applied from this place before and are no longer in it")
+]
 PLACE_MAX: Final = 4096
 
 

@@ -55,7 +55,7 @@ _CURES: Final = {
     sqlite3.SQLITE_INTERRUPT: f"a read took longer than {READ_WITHIN_S:g} s and was ended; request less at a time",
     sqlite3.SQLITE_FULL: "the disk is full; free some space, nothing was stored",
     sqlite3.SQLITE_IOERR: "the disk failed; check it, nothing was stored",
-    sqlite3.SQLITE_READONLY: "the database cannot be written; check the file's permissions",
+    sqlite3.SQLITE_READONLY: "the database is not writable; check the file's permissions",
     sqlite3.SQLITE_CANTOPEN: "the database cannot be opened; check that its folder exists and is writable",
     sqlite3.SQLITE_CORRUPT: "the database is damaged; restore a backup",
     sqlite3.SQLITE_NOTADB: "the database is damaged; restore a backup",
