@@ -11,7 +11,7 @@ from wakeful.app.definition_files import DefinitionFiles
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.server.http import moving_shapes as shapes
-from wakeful.server.http.requests import read_object, text_of
+from wakeful.server.http.requests import new_router, read_object, text_of
 from wakeful.server.http.shapes import answer, body, problems
 
 Apply = Annotated[bool, Query(alias="apply", description="make the changes; otherwise nothing is changed")]
@@ -23,7 +23,7 @@ PLACE_MAX: Final = 4096
 
 def routes(files: DefinitionFiles) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api", tags=["moving"])
+    router = new_router(prefix="/api", tags=["moving"])
 
     @router.get(
         "/export",
