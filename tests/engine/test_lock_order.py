@@ -25,9 +25,13 @@ class Notes:
 
         def ask(*given: Any, **_: Any) -> Any:
             self._said.append(f"{self._noun}.{name}")
-            return given[1] if name == "held" else None
+            return {run_id: running(run_id, 1, **_of(run_id)) for run_id in given[1]} if name == "held" else None
 
         return ask
+
+
+def _of(n: int) -> dict[str, Any]:
+    return {"kind": "workflow" if n % 2 else "schedule", "lane": f"lane-{n}"}
 
 
 class Keeper:
@@ -50,7 +54,7 @@ def test_settling_several_kinds_holds_lanes_last() -> None:
     said: list[str] = []
     keepers: Any = {kind: Keeper(kind, said) for kind in ("workflow", "schedule")}
     hooks = EngineHooks((), keepers, {}, {}, None)  # type: ignore[arg-type]  # nothing is left behind here
-    runs = [running(n, 1, kind="workflow" if n % 2 else "schedule", lane=f"lane-{n}") for n in range(1, 6)]
+    runs = [running(n, 1, **_of(n)) for n in range(1, 6)]
     concluded = settle(Notes(said), hooks, [Ended(run, Done()) for run in runs], node_id=1, now=5)  # type: ignore[arg-type]  # asked by name only
     assert concluded.counted == [True] * 5
     assert said == [

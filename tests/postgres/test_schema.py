@@ -89,7 +89,7 @@ HOT = {
     "cadences.SAVE_PLANNED": cadences.SAVE_PLANNED,
     "cadences.SAVE_SETTLED": cadences.SAVE_SETTLED,
     "runs.DUE": runs.DUE,
-    "runs.UNTOUCHED": runs.UNTOUCHED,
+    "runs.HELD": runs.HELD,
     "runs.CLOSE": runs.CLOSE,
     "runs.MARK": runs.MARK,
     "runs.SAVE": runs.SAVE,

@@ -14,7 +14,7 @@ from wakeful.core.run.settlement import Wait
 from wakeful.core.run.transitions import waiting
 from wakeful.core.schedule import cadence as core_cadence
 from wakeful.core.schedule.cadence import Cadence, Gap, Plan, Rules
-from wakeful.core.schedule.plain import following
+from wakeful.core.schedule.plain import Following, following
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.time.timing import next_after
 from wakeful.engine import engine as engine_module
@@ -34,8 +34,8 @@ Patch = pytest.MonkeyPatch
 def no_fence(patch: Patch) -> None:
     """Whoever answers, settles: also a node that froze, lost its lease, and comes back with a late answer."""
 
-    def held(self: SqliteRuns, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
-        return {run_id: run for run_id, run in self.lock(sorted(claimed)).items() if run.outcome == "running"}
+    def held(self: SqliteRuns, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
+        return {run_id: run for run_id, run in self.lock(sorted(fences)).items() if run.outcome == "running"}
 
     patch.setattr(SqliteRuns, "held", held)
 
@@ -112,9 +112,12 @@ def never_turn_back(patch: Patch) -> None:
 def plain_path_skips_an_instant(patch: Patch) -> None:
     """The plain path moves on to the instant after the next."""
 
-    def skipping(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> Instant | None:
-        following_at = following(rules, instant, due_at, now)
-        return None if following_at is None else next_after(rules.timing, following_at)
+    def skipping(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> Following | None:
+        then = following(rules, instant, due_at, now)
+        if then is None or then.next_at is None:
+            return then
+        next_at = next_after(rules.timing, then.next_at)
+        return Following(next_at, None if next_at is None else next_at + rules.offset)
 
     patch.setattr(plain, "following", skipping)
 

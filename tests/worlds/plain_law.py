@@ -40,20 +40,22 @@ class _Watched:
         self._tx = tx
         self._path = path
         self._report = report
-        self._before: dict[int, Cadence] = {}  # by run
+        self._now = 0
 
     def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
-        self._before.clear()
+        self._now = now
         return self._path.due(now=now, limit=limit)
 
     def advance(self, moves: Sequence[Advance]) -> None:
         before = self._tx.cadences.lock([move.schedule_id for move in moves])
-        self._before |= {move.run_id: before[move.schedule_id] for move in moves}
         self._path.advance(moves)
+        self._report([text for move in moves for text in self._advanced(move, before[move.schedule_id])])
 
     def start(self, rows: Sequence[Run]) -> None:
         self._path.start(rows)
-        self._report([text for row in rows for text in self._started(row)])
+        written = self._tx.runs.lock([row.run_id for row in rows])
+        wrong = [describe(row) for row in rows if written.get(row.run_id) != row]
+        self._report(f"L2 the plain path wrote {row} otherwise than it was claimed" for row in wrong)
 
     def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
         cadences = self._tx.cadences.lock({run.schedule_id for run in ended})
@@ -64,30 +66,27 @@ class _Watched:
                 self._report(self._settled(runs[run.run_id], cadences[run.schedule_id], run, node_id))
         return settled
 
-    def _compiled(self, run: Run) -> Compiled:
-        schedule = self._tx.schedules.by_ids([run.schedule_id])[run.schedule_id]
-        compiled = read_stored(run.schedule_id, schedule.version, schedule.definition)
+    def _compiled(self, schedule_id: int, version: int) -> Compiled:
+        schedule = self._tx.schedules.by_ids([schedule_id])[schedule_id]
+        compiled = read_stored(schedule_id, schedule.version, schedule.definition)
         assert isinstance(compiled, Compiled)
-        assert schedule.version == run.version
+        assert schedule.version == version
         return compiled
 
-    def _started(self, run: Run) -> Iterator[str]:
-        before, rules = self._before.pop(run.run_id), self._compiled(run).rules
-        now = run.claimed_at or 0
-        plan = ring(before, rules, now=now, gap_reason="outage", taken=frozenset())
-        start = Start(run.planned_at, run.due_at, "schedule")
-        after = self._tx.cadences.lock([run.schedule_id])[run.schedule_id]
-        expected = Plan(plan.rows, with_rows(plan.cadence, run.run_id, None, run.run_id))
+    def _advanced(self, move: Advance, before: Cadence) -> Iterator[str]:
+        rules = self._compiled(before.schedule_id, before.version).rules
+        plan = ring(before, rules, now=self._now, gap_reason="outage", taken=frozenset())
+        start = Start(move.planned_through, move.planned_through + rules.offset, "schedule")
+        after = self._tx.cadences.lock([before.schedule_id])[before.schedule_id]
+        expected = Plan(plan.rows, with_rows(plan.cadence, move.run_id, None, move.run_id))
         if expected != Plan((start,), after):
-            yield f"L2 the plain path started {describe(run)}: {Plan((start,), after)}; ringing decides {expected}"
-        if self._tx.runs.lock([run.run_id]) != {run.run_id: run}:
-            yield f"L2 the plain path wrote {describe(run)} otherwise than it was claimed"
-        alarm = self._tx.alarms.by_refs(ALARM_SCHEDULE, [run.schedule_id])[run.schedule_id]
+            yield f"L2 the plain path moved {before}: {Plan((start,), after)}; ringing decides {expected}"
+        alarm = self._tx.alarms.by_refs(ALARM_SCHEDULE, [before.schedule_id])[before.schedule_id]
         if alarm.due_at != due_at(after, rules):
             yield f"L3 the plain path set an alarm at {alarm.due_at} for {after}"
 
     def _settled(self, before: Run, cadence: Cadence, ended: Run, node_id: int) -> Iterator[str]:
-        compiled, now = self._compiled(ended), ended.ended_at or 0
+        compiled, now = self._compiled(ended.schedule_id, ended.version), ended.ended_at or 0
         if (before.owner, before.fence) != (node_id, ended.fence):
             yield f"L6 the plain path settled {describe(before)} for node {node_id} with fence {ended.fence}"
         close = after_attempt(before, compiled.policy, Done(), now=now, next_due_at=cadence.next_at)

@@ -14,8 +14,8 @@ from wakeful.core.run.runs import Run
 from wakeful.core.run.transitions import claimed
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
+from wakeful.engine.effects import apply
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
-from wakeful.engine.settling import apply
 from wakeful.ports.handlers import Due, EngineHooks, Job, SideTask
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
@@ -95,13 +95,22 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
     return Claimed(claims, is_more, min(next_looks, default=None), side_tasks, alerts)
 
 
+def claim_waiting(tx: Tx, hooks: EngineHooks, *, node_id: int, now: Instant, room: int) -> list[Claim]:
+    """Claim waiting runs that are due in a transaction that has locked lanes before (`engine.settling`). Runs whose
+    admission takes locks are left for the next tick, because lanes are locked last."""
+    waiting = [run for run in tx.runs.due(now=now, limit=room) if hooks.keepers[run.kind].admits_without_locks]
+    return _claim_known(tx, hooks, waiting, node_id, now) if waiting else []
+
+
 def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
     """Runs that were waiting in the ledger."""
     sorted_runs = _sort(tx, hooks, runs, node_id, now)
     known = set(map(id, runs))
-    rows = [c.run for c in sorted_runs.claims] + [run for run, _ in sorted_runs.waiting if id(run) not in known]
-    tx.runs.save_many(sorted(rows))
+    moved = [run for run, _ in sorted_runs.waiting if id(run) not in known]
+    if moved:
+        tx.runs.save_many(sorted(moved))
     if sorted_runs.claims:
+        tx.runs.claim_many(sorted(claim.run for claim in sorted_runs.claims))
         tx.alarms.remove_many(ALARM_RUN, sorted(c.run.run_id for c in sorted_runs.claims))
     if sorted_runs.waiting:
         tx.alarms.set_many(sorted((alarm for _, alarm in sorted_runs.waiting), key=_by_ref))
@@ -111,30 +120,30 @@ def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, 
 def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
     """Runs created in this transaction, which are not in the ledger yet."""
     plain = _claim_plain(tx, hooks, [item.run for item in due if item.is_plain], node_id, now)
-    if len(plain) == len(due):
-        return plain
-    room -= len(plain)
+    if len(plain.claims) == len(due):
+        return plain.claims
+    room -= len(plain.claims)
     ready = [item.run for item in due if not item.rests and not item.is_plain]
     sorted_runs = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
     rests = [(item.run, _alarm(item.run, None)) for item in due if item.rests]
-    waiting = sorted_runs.waiting + late + rests
+    waiting = plain.waiting + sorted_runs.waiting + late + rests
     tx.runs.add_many(sorted([c.run for c in sorted_runs.claims] + [run for run, _ in waiting]))
     if waiting:
         tx.alarms.set_many(sorted((alarm for _, alarm in waiting), key=_by_ref))
-    return sorted(plain + sorted_runs.claims, key=_by_due_time)
+    return sorted(plain.claims + sorted_runs.claims, key=_by_due_time)
 
 
-def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
-    """New runs that no gate and no lane concerns: they start as they are written."""
-    claims: list[Claim] = []
+def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
+    """New runs that no gate concerns: they start as they are written, or wait for their lane."""
+    sorted_runs = _Sorted([], [])
     for kind in dict.fromkeys(run.kind for run in runs):
-        own = [run for run in runs if run.kind == kind]
-        jobs = hooks.keepers[kind].jobs(tx, own)
-        claims += [_own(run, job, hooks, node_id, now) for run, job in zip(own, jobs, strict=True)]
-    if claims:
-        tx.plain.start([claim.run for claim in claims])
-    return claims
+        free = _take_lanes(tx, hooks, [run for run in runs if run.kind == kind], sorted_runs)
+        jobs = hooks.keepers[kind].jobs(tx, free)
+        sorted_runs.claims.extend(_own(run, job, hooks, node_id, now) for run, job in zip(free, jobs, strict=True))
+    if sorted_runs.claims:
+        tx.plain.start([claim.run for claim in sorted_runs.claims])
+    return sorted_runs
 
 
 def _sort(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:

@@ -12,8 +12,8 @@ from typing import Final
 from wakeful.core.run.effects import Alert
 from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.engine.claiming import Claimed, ClaimRequest, claim
+from wakeful.engine.effects import apply
 from wakeful.engine.limits import RING_BATCH
-from wakeful.engine.settling import apply
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import ALARM_RUN, Store, StoreUnavailable, Tx
 

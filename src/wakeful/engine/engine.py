@@ -15,13 +15,13 @@ from typing import Any, Final
 from wakeful.core.run.effects import Alert
 from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 from wakeful.engine.batch import Batcher
-from wakeful.engine.claiming import Claimed, ClaimRequest, claim
+from wakeful.engine.claiming import Claim, Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits
 from wakeful.engine.membership import Identity, Load, Membership
 from wakeful.engine.recovery import is_trusted, turn_back
 from wakeful.engine.running import Runner
-from wakeful.engine.settling import Settler
+from wakeful.engine.settler import Settler
 from wakeful.engine.side_tasks import SideTasks
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import EngineHooks
@@ -60,22 +60,24 @@ class Engine:
         # Called before this node enters: repairs a store that is a copy or was rolled back.
         self.adopt: Callable[[Instant], Awaitable[object]] | None = None
         self._membership = Membership(
-            store, clock, hooks, identity, self._limits, alert=self._alert, ring_bell=self._bell.set
+            store, clock, hooks, identity, self._limits, alert=self.alert, ring_bell=self._bell.set
         )
-        self._settler = Settler(store, clock, hooks, lambda: self.node_id, alert=self._alert, ring_bell=self._bell.set)
+        self._settler = Settler(store, clock, hooks, self)
         self._runner = Runner(
             hooks,
             clock,
             Batcher(self._mark),
             self._membership.lease,
             self._settler.put,
-            self._bell.set,
+            self._on_room,
             ending_grace=self._limits.ending_grace,
         )
         self._side_tasks = SideTasks(store, clock, self._bell.set)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False
+        self._is_full = False  # at the last tick there was no capacity for everything that was due
+        self._sleeps_until: int | None = None  # monotonic; None while it ticks
         self._last: Moment | None = None
         self._prune_at = 0
         self._steady_since = 0
@@ -98,6 +100,11 @@ class Engine:
     def running(self) -> list[int]:
         """Ids of the runs in progress here, including stuck ones."""
         return self._runner.run_ids
+
+    @property
+    def succession_until(self) -> Instant | None:
+        """See `engine.settler.SettlerHost`."""
+        return None if self._is_draining else self._membership.lease_until
 
     @property
     def loop_task(self) -> asyncio.Task[None] | None:
@@ -127,6 +134,26 @@ class Engine:
     def ring_bell(self) -> None:
         """Tick now: something may be due earlier than planned."""
         self._bell.set()
+
+    def start_claims(self, claims: list[Claim]) -> None:
+        """Start runs that were claimed."""
+        started_at = self._clock.read().monotonic  # read again: the commit may have taken long
+        for item in claims:
+            self._runner.start(item, started_at)
+
+    def look_by(self, due_at: Instant | None) -> None:
+        """Tick at that time or earlier, and now if there was no capacity for what was due."""
+        moment = self._clock.read()
+        until = self._sleeps_until
+        is_earlier = due_at is not None and (until is None or moment.monotonic + max(0, due_at - moment.now) < until)
+        if is_earlier or self._is_full:
+            self._bell.set()
+
+    def alert(self, alert: Alert, now: Instant) -> None:
+        """Report an alert after its transaction was committed."""
+        self._on_alert(alert)
+        if self._sink is not None:
+            self._sink.tell([Alerted(now, alert.incident, alert.text)])
 
     async def start(self) -> None:
         """Start ticking, or start waiting for the clock while another process holds it."""
@@ -187,7 +214,8 @@ class Engine:
             return moment.monotonic + CLOCK_RETRY
         if self._is_draining:
             return self._next_look(moment, None)
-        room = self._limits.concurrency_max - self._runner.count
+        room = self._limits.concurrency_max - self._in_use
+        self._is_full = room <= 0
         is_ringing = not self._membership.is_clock_unset(moment.now)
         request = ClaimRequest(node_id, moment.now, room, self._gap_reason, is_ringing, self._membership.lease_until)
         claimed, is_batch_failed = await self._claim(request)
@@ -195,20 +223,19 @@ class Engine:
             self._membership.renew_at = moment.monotonic
             return moment.monotonic
         self._gap_reason = "outage"
-        started_at = self._clock.read().monotonic  # read again: the commit may have taken long
-        for item in claimed.claims:
-            self._runner.start(item, started_at)
+        self.start_claims(claimed.claims)
         for side_task in claimed.side_tasks:
             self._side_tasks.start(side_task, moment)
         for alert in claimed.alerts:
-            self._alert(alert, moment.now)
+            self.alert(alert, moment.now)
         on_time = [moment.now - item.run.due_at for item in claimed.claims if item.run.trigger == "schedule"]
         self._lag = max(on_time, default=0)
         if self._sink is not None:
             self._sink.tell([Ticked(moment.now, self._lag, len(claimed.claims), self._runner.count)])
         if is_batch_failed:
             return moment.monotonic + TRY_AGAIN
-        if claimed.is_more and self._runner.count < self._limits.concurrency_max:
+        self._is_full = claimed.is_more or self._in_use >= self._limits.concurrency_max
+        if claimed.is_more and self._in_use < self._limits.concurrency_max:
             return moment.monotonic
         is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
         self._empty_ticks = self._empty_ticks + 1 if is_left and not claimed.claims and not claimed.side_tasks else 0
@@ -230,7 +257,7 @@ class Engine:
         candidates = [moment.monotonic + self._limits.sleep_max, self._membership.renew_at, self._prune_at]
         deadlines = (self._runner.next_deadline(), self._side_tasks.next_deadline())
         candidates += [deadline for deadline in deadlines if deadline is not None]
-        if self._runner.count >= self._limits.concurrency_max:
+        if self._in_use >= self._limits.concurrency_max:
             candidates.append(moment.monotonic + TRY_AGAIN)  # free capacity sets the bell; this covers side tasks
         elif next_due_at is not None and not self._membership.is_clock_unset(moment.now):
             candidates.append(moment.monotonic + max(0, next_due_at - moment.now, self._pause()))
@@ -241,8 +268,25 @@ class Engine:
         row, or another node may hold it at the moment. Without the pause the engine would spin."""
         return 0 if self._empty_ticks == 0 else min(EMPTY_PAUSE_MIN << min(self._empty_ticks, 16), TRY_AGAIN)
 
+    @property
+    def _in_use(self) -> int:
+        """The capacity in use: attempts, and what ended runs keep for their successors."""
+        return self._runner.count + self._settler.kept
+
+    def _on_room(self) -> None:
+        """An attempt ended: tick if something waits for its capacity."""
+        if self._is_full:
+            self._bell.set()
+
     async def _sleep_until(self, deadline: int) -> None:
         """Sleep until the deadline or the bell; check from time to time whether another process wrote."""
+        self._sleeps_until = deadline
+        try:
+            await self._sleep(deadline)
+        finally:
+            self._sleeps_until = None
+
+    async def _sleep(self, deadline: int) -> None:
         while not self._is_stopped:
             left = deadline - self._clock.read().monotonic
             poll = self._limits.poll
@@ -328,11 +372,6 @@ class Engine:
         if self.node_id is not None and not self._membership.is_clock_unset(moment.now):
             pruned = await self._store.write(prune)
         self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else self._limits.prune_every)
-
-    def _alert(self, alert: Alert, now: Instant) -> None:
-        self._on_alert(alert)
-        if self._sink is not None:
-            self._sink.tell([Alerted(now, alert.incident, alert.text)])
 
     async def _mark(self, marks: list[Mark]) -> list[bool]:
         node_id = self.node_id

@@ -1,31 +1,24 @@
 """Settling: writes outcome, lane, alarm and effects of ended attempts in one transaction, if the fence is valid.
 
-Endings are never dropped: while the store cannot be written they wait and are tried again. Attempts that end during one
-commit are settled together in the next. If an ending cannot be settled although the store works, it is tried again
-every minute, by itself: until then its run stays open, and the error is in the log.
+The transaction that settles a run in a lane also claims a run that waits. Otherwise the lane would stand still for one
+commit and one tick. A run in a lane keeps its part of the capacity until it is settled (`engine.settler.Settler.kept`),
+so that there is room for its successor. Which run that is is decided as in a tick: of all waiting runs that are due,
+those requested by people first, then by due time. So a long queue does not displace runs outside of its lane.
 """
 
-import asyncio
-import logging
-from collections import deque
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from wakeful.core.run.effects import Alert, Effect
+from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending, StuckRunEnded, masked
 from wakeful.core.run.runs import Attempt, Run, RunKind
 from wakeful.core.run.settlement import Close, Wait
 from wakeful.core.run.transitions import closed, ended_attempt, waiting
-from wakeful.core.time.instants import MINUTE, Instant
-from wakeful.engine.limits import TRY_AGAIN
-from wakeful.ports.clock import Clock
+from wakeful.core.time.instants import Instant
+from wakeful.engine.claiming import Claim, claim_waiting
+from wakeful.engine.effects import apply
 from wakeful.ports.handlers import EngineHooks, RunKeeper
-from wakeful.ports.store import ALARM_RUN, Alarm, Store, StoreUnavailable, Tx
-
-log = logging.getLogger("wakeful.engine")
-
-SETTLE_MAX: Final = 200
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
 class Ended(NamedTuple):
@@ -40,6 +33,24 @@ class SettleResult(NamedTuple):
 
     counted: list[bool]
     alerts: list[Alert]
+    is_plain: bool = False  # all took the plain path: no alarm was set and no lane freed
+
+
+class SettleRequest(NamedTuple):
+    """The node that settles, the time, and how many waiting runs it can take."""
+
+    node_id: int
+    now: Instant
+    room: int
+    lease_until: Instant  # as this node last wrote it
+
+
+class Succession(NamedTuple):
+    """What was settled, the runs this node owns now, and when the next alarm is due; None: no alarm changed."""
+
+    settled: SettleResult
+    claims: list[Claim]
+    next_due_at: Instant | None
 
 
 class OfKind(NamedTuple):
@@ -50,11 +61,26 @@ class OfKind(NamedTuple):
     pairs: Sequence[tuple[Run, Ending]]
 
 
+def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: SettleRequest) -> Succession:
+    """Settle these endings and claim at most `room` waiting runs, if this node still has its lease. The lease is
+    locked first, as in a claim: a node that takes it over locks the runs after it."""
+    node_id, now, room, lease_until = request
+    may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
+    settled = settle(tx, hooks, ended, node_id=node_id, now=now)
+    if settled.is_plain:
+        return Succession(settled, [], None)
+    claims = claim_waiting(tx, hooks, node_id=node_id, now=now, room=room) if may_claim else []
+    return Succession(settled, claims, tx.alarms.next_due_at())
+
+
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
     """Settle the runs this node still holds; a run that another node took is left alone (L6)."""
     plain = hooks.settle_plain(tx, ended, node_id=node_id, now=now)
+    freed = [(run.lane, run.run_id) for run, _ in ended if run.lane is not None and run.run_id in plain]
     if len(plain) == len(ended):
-        return SettleResult([True] * len(ended), [])
+        if freed:
+            tx.lanes.free_many(sorted(freed))
+        return SettleResult([True] * len(ended), [], is_plain=not freed)
     rest = [item for item in ended if item.run.run_id not in plain]
     locked = lock_all(tx, hooks, [item.run for item in rest])
     rows = _held(tx, rest, node_id)
@@ -66,7 +92,7 @@ def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, 
         )
         for kind, kept in locked.items()
     ]
-    alerts = conclude_all(tx, hooks, kinds, now=now)
+    alerts = conclude_all(tx, hooks, kinds, now=now, freed=freed)
     return SettleResult([item.run.run_id in rows or item.run.run_id in plain for item in ended], alerts)
 
 
@@ -83,14 +109,15 @@ def conclude(
     return conclude_all(tx, hooks, [OfKind(keeper, locked, pairs)], now=now)
 
 
-def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: Instant) -> list[Alert]:
+def conclude_all(
+    tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: Instant, freed: Sequence[tuple[str, int]] = ()
+) -> list[Alert]:
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
-    before the first lane: they may lock further runs, and lanes are locked after all runs."""
+    before the first lane: they may lock further runs, and lanes are locked after all runs. `freed` are lanes of runs
+    that were settled before."""
     if hooks.redact is not None:
         kinds = [group._replace(pairs=_masked(group.pairs, hooks.redact)) for group in kinds]
     pairs = [pair for group in kinds for pair in group.pairs]
-    if not pairs:
-        return []
     settled = [
         fate for keeper, locked, of_kind in kinds if of_kind for fate in keeper.settle(tx, locked, of_kind, now=now)
     ]
@@ -98,7 +125,7 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
     done: list[Run] = []
     attempts: list[Attempt] = []
     alarms: list[Alarm] = []
-    freed: list[tuple[str, int]] = []
+    lanes = list(freed)
     silenced: list[int] = []
     for (run, _), decision in zip(pairs, settled, strict=True):
         is_stuck = False
@@ -112,7 +139,7 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
                 attempts.append(ended_attempt(run, wait, now=now))
                 alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, run.lane, 0))
         if run.lane is not None and not is_stuck:
-            freed.append((run.lane, run.run_id))
+            lanes.append((run.lane, run.run_id))
     if done:
         tx.runs.close_many(sorted(done))
     if rows:
@@ -122,26 +149,14 @@ def conclude_all(tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: In
         tx.alarms.set_many(sorted(alarms, key=lambda alarm: alarm.ref))
     if silenced:
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
-    if freed:
-        tx.lanes.free_many(sorted(freed))
+    if lanes:
+        tx.lanes.free_many(sorted(lanes))
     return apply(tx, hooks, [effect for decision in settled for effect in decision.effects], now)
-
-
-def apply(tx: Tx, hooks: EngineHooks, effects: Sequence[Effect], now: Instant) -> list[Alert]:
-    """Apply effects in the transaction of what caused them. Returns the alerts, to be sent after the commit."""
-    alerts: list[Alert] = []
-    for effect in effects:
-        if isinstance(effect, Alert):
-            alerts.append(effect)
-        applier = hooks.appliers.get(type(effect))
-        if applier is not None:
-            applier(tx, effect, now)
-    return alerts
 
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
     """The rows that are still ours under the fence of the claim."""
-    running = {item.run.run_id: item.run for item in ended if not isinstance(item.ending, StuckRunEnded)}
+    running = {item.run.run_id: item.run.fence for item in ended if not isinstance(item.ending, StuckRunEnded)}
     rows = tx.runs.held(node_id, running) if running else {}
     stuck = {item.run.run_id: item.run.fence for item in ended if isinstance(item.ending, StuckRunEnded)}
     if stuck:
@@ -153,109 +168,3 @@ def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
 
 def _masked(pairs: Sequence[tuple[Run, Ending]], redact: Callable[[str], str]) -> list[tuple[Run, Ending]]:
     return [(run, masked(ending, redact)) for run, ending in pairs]
-
-
-class Settler:
-    """A queue of endings with one task that empties it, batch by batch."""
-
-    def __init__(
-        self,
-        store: Store,
-        clock: Clock,
-        hooks: EngineHooks,
-        node_id: Callable[[], int | None],
-        *,
-        alert: Callable[[Alert, Instant], None],
-        ring_bell: Callable[[], None],
-    ) -> None:
-        self._store = store
-        self._clock = clock
-        self._hooks = hooks
-        self._node_id = node_id
-        self._alert = alert
-        self._ring_bell = ring_bell
-        self._queue: deque[Ended] = deque()
-        self._task: asyncio.Task[None] | None = None
-        self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
-        self._refused = asyncio.Event()  # the store did not accept the last batch
-
-    @property
-    def under_way(self) -> dict[asyncio.Task[None], str]:
-        """The task that settles, while there are endings to settle."""
-        return {} if self._task is None or self._task.done() else {self._task: "settling"}
-
-    def put(self, run: Run, ending: Ending) -> None:
-        """Settle the ending of a run that this node claimed."""
-        self._queue.append(Ended(run, ending))
-        if self._task is None:
-            self._task = asyncio.create_task(self._drain())
-
-    def clear(self) -> None:
-        """Drop endings of runs that another node took, or that the next start will treat as lost."""
-        self._queue.clear()
-        for retry in self._apart:
-            retry.cancel()
-
-    async def wait_empty(self) -> None:
-        """Return when everything put so far is in the ledger."""
-        while self._task is not None:
-            await asyncio.wait([self._task])
-
-    async def wait_tried(self) -> None:
-        """Return when everything put so far is in the ledger, or the store did not accept it."""
-        refused = asyncio.create_task(self._refused.wait())
-        try:
-            while self._task is not None and not self._refused.is_set():
-                await asyncio.wait([self._task, refused], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            refused.cancel()
-
-    async def _drain(self) -> None:
-        try:
-            await asyncio.sleep(0)  # let attempts that end at the same moment join
-            while self._queue:
-                await self._settle_or_keep(self._batch())
-        finally:
-            self._task = None
-
-    async def _settle_or_keep(self, batch: list[Ended]) -> None:
-        try:
-            await self._settle(batch)
-            self._refused.clear()
-        except StoreUnavailable:
-            self._refused.set()
-            self._queue.extendleft(reversed(batch))
-            await self._clock.sleep(TRY_AGAIN)
-        except Exception:
-            if len(batch) == 1:
-                log.exception("cannot settle run %d; trying again in a minute", batch[0].run.run_id)
-                retry = asyncio.create_task(self._put_later(batch[0]))
-                self._apart.add(retry)
-                retry.add_done_callback(self._apart.discard)
-                return
-            for ended in batch:  # one ending is at fault; the others must still be settled (L9)
-                await self._settle_or_keep([ended])
-
-    async def _settle(self, batch: list[Ended]) -> None:
-        node_id, now = self._node_id(), self._clock.read().now
-        if node_id is None:
-            return
-        settled = await self._store.write(partial(settle, hooks=self._hooks, ended=batch, node_id=node_id, now=now))
-        for item, is_counted in zip(batch, settled.counted, strict=True):
-            if not is_counted:
-                log.warning("run %d was taken from this node; its late result is ignored", item.run.run_id)
-        for alert in settled.alerts:
-            self._alert(alert, now)
-        self._ring_bell()
-
-    async def _put_later(self, ended: Ended) -> None:
-        await self._clock.sleep(MINUTE)
-        self.put(*ended)
-
-    def _batch(self) -> list[Ended]:
-        """Up to `SETTLE_MAX` endings, one per run: `stuck` is settled before the later `freed` of the same run."""
-        batch: dict[int, Ended] = {}
-        while self._queue and len(batch) < SETTLE_MAX and self._queue[0].run.run_id not in batch:
-            ended = self._queue.popleft()
-            batch[ended.run.run_id] = ended
-        return list(batch.values())

@@ -22,6 +22,7 @@ from wakeful.ports.changes import (
     RunsRemoved,
     RunsSaved,
     SchedulesAdded,
+    SchedulesDone,
     SchedulesSaved,
 )
 from wakeful.ports.sink import (
@@ -141,4 +142,5 @@ def _schedule_changes(changes: Sequence[Change]) -> list[ScheduleChange]:
         if cadence.schedule_id not in removed:
             kind = _KIND_OF_STATE[cadence.state]
             found.append(ScheduleChange(cadence.schedule_id, kind, cadence.version, cadence.state_reason))
-    return found
+    done = [run for change in _all(changes, SchedulesDone) for run in change.runs]
+    return found + [ScheduleChange(run.schedule_id, "done", run.version, None) for run in done]

@@ -77,6 +77,12 @@ class CadencesSaved(NamedTuple):
     turned: Sequence[Cadence]
 
 
+class SchedulesDone(NamedTuple):
+    """Schedules that are done because these runs, their last ones, succeeded."""
+
+    runs: Sequence[Run]
+
+
 class NodeRegistered(NamedTuple):
     """A process took the clock."""
 
@@ -119,6 +125,7 @@ Change: TypeAlias = (
     | SchedulesSaved
     | CadencesAdded
     | CadencesSaved
+    | SchedulesDone
     | NodeRegistered
     | NodesVoided
     | Report

@@ -36,7 +36,7 @@ class Due(NamedTuple):
 
     run: Run  # outcome "waiting"; the engine decides whether it starts immediately
     rests: bool = False  # it waits for something other than time (queued behind another run)
-    is_plain: bool = False  # no gate and no lane applies to it, and there is capacity for it (`core.schedule.plain`)
+    is_plain: bool = False  # no gate applies to it, and there is capacity for it (`core.schedule.plain`)
 
 
 Note: TypeAlias = Callable[[Tx], None]
@@ -118,6 +118,11 @@ class RunKeeper(Protocol):
 
     @property
     def kind(self) -> RunKind: ...
+
+    @property
+    def admits_without_locks(self) -> bool:
+        """Whether `admit` only reads, so that it may be called after lanes were locked."""
+        ...
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Any:
         """Lock the owners of these runs, before the runs themselves are locked; the result is passed to `settle`."""

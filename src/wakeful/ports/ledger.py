@@ -12,6 +12,11 @@ from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 # The columns that closing a run changes, besides clearing owner, deadline, next attempt, process and stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")
 
+# The columns that claiming a run changes, besides clearing reason, next attempt, ladder and process.
+CLAIMED_COLUMNS: Final = (
+    "outcome", "rung", "attempt", "owner", "fence", "started_at", "claimed_at", "deadline_at",
+)  # fmt: skip
+
 # Columns that may be large, and that a list of runs does not need.
 LONG_COLUMNS: Final = ("result", "ladder", "definition")
 
@@ -85,10 +90,8 @@ class Runs(Protocol):
         elsewhere."""
         ...
 
-    def held(self, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
-        """Those of these claimed runs that are still running under this node and fence: their current rows, locked.
-
-        For a row that was not changed since its claim, the given object itself may be returned."""
+    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
+        """Of these runs (id → fence), those that this node still runs under that fence, locked."""
         ...
 
     def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
@@ -106,6 +109,11 @@ class Runs(Protocol):
 
     def close_many(self, rows: Sequence[Run]) -> None:
         """Write runs that closed and are not stuck: only the columns that closing changes. The caller holds their
+        locks."""
+        ...
+
+    def claim_many(self, rows: Sequence[Run]) -> None:
+        """Write runs that waited and were claimed: only the columns that claiming changes. The caller holds their
         locks."""
         ...
 

@@ -26,9 +26,9 @@ class Advance(NamedTuple):
 
     schedule_id: int
     planned_through: Instant
-    next_at: Instant
+    next_at: Instant | None  # None: it was the last
     run_id: int
-    due_at: Instant  # of the next instant's alarm
+    due_at: Instant | None  # of the next instant's alarm
 
 
 class PlainPath(Protocol):
@@ -47,9 +47,10 @@ class PlainPath(Protocol):
         ...
 
     def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
-        """Close these runs as written in the rows, and free their schedules. Returns the ids of those it closed.
+        """Close these runs as written in the rows, and free their schedules; those without a next instant are done.
+        Returns the ids of the runs it closed.
 
         It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
-        schedule is not in order (not active, errors or trouble, another run open or queued, no next instant). It locks
+        schedule is not in order (not active, errors or trouble, another run open or queued). It locks
         the cadences of all of them, then the runs; cadences of other runs must be locked before."""
         ...

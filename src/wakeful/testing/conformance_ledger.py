@@ -139,8 +139,8 @@ class TestFences:
         mine = running(1, 7, fence=3)
         others = [running(2, 8, fence=3), running(3, 7, fence=4), closed(4, NOW, owner=7, fence=3), a_run(5, fence=3)]
         await store.write(lambda tx: put_runs(tx, mine, *others))
-        claimed = {run_id: running(run_id, 7, fence=3) for run_id in range(1, 10)}
-        assert await store.write(lambda tx: tx.runs.held(7, claimed)) == {1: mine}
+        fences = dict.fromkeys(range(1, 10), 3)
+        assert await store.write(lambda tx: tx.runs.held(7, fences)) == {1: mine}
         assert await store.write(lambda tx: tx.runs.held(7, {})) == {}
 
     async def test_held_rows_are_as_they_are_now(self, make_store: MakeStore) -> None:
@@ -150,8 +150,8 @@ class TestFences:
         await store.write(lambda tx: put_runs(tx, climbing, edited, plain))
         await store.write(lambda tx: tx.runs.mark_many(7, [Mark(1, climbing.fence, "started", '{"started":1}', None)]))
         await store.write(lambda tx: tx.runs.save_many([edited._replace(definition="{}")]))
-        claimed = {run.run_id: run for run in (climbing, edited, plain)}
-        assert await store.write(lambda tx: tx.runs.held(7, claimed)) == {
+        fences = {run.run_id: run.fence for run in (climbing, edited, plain)}
+        assert await store.write(lambda tx: tx.runs.held(7, fences)) == {
             1: climbing._replace(rung="started", ladder='{"started":1}'),
             2: edited._replace(definition="{}"),
             3: plain,

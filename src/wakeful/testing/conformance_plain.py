@@ -35,7 +35,6 @@ NOT_CLEAR: tuple[dict[str, Any], ...] = (
 # What keeps a success from being settled by the plain path, of the schedule and of the run.
 NOT_IN_ORDER: tuple[dict[str, Any], ...] = (
     {"state": "paused"},
-    {"next_at": None},
     {"open_run_id": 99},
     {"open_run_id": None},
     {"queued_run_id": 99},
@@ -135,6 +134,28 @@ class TestPlainPath:
         assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == ended
         free = {"last_run_at": NOW, "last_outcome": "succeeded", "last_success_at": NOW + 5}
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {n: a_cadence(n, **free) for n in (1, 2)}
+
+    async def test_the_last_success_finishes_the_schedule(self, make_store: MakeStore) -> None:
+        """It has no next instant; another one of the same batch has."""
+        store = await make_store()
+        node_id = await _held(store, [a_cadence(1, open_run_id=1, next_at=None), a_cadence(2, open_run_id=2)])
+        ended = [_ended(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {1, 2}
+        last = {"last_run_at": NOW, "last_outcome": "succeeded", "last_success_at": NOW + 5}
+        assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {
+            1: a_cadence(1, **last, next_at=None, state="done", state_at=NOW + 5),
+            2: a_cadence(2, **last),
+        }
+
+    async def test_the_last_instant_leaves_no_alarm(self, make_store: MakeStore) -> None:
+        """The alarm stays as a row, and is not due."""
+        store = await make_store()
+        await store.write(lambda tx: put_cadences(tx, a_cadence(1)))
+        await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(1)]))
+        await store.write(lambda tx: tx.plain.advance([Advance(1, NOW, None, 500, None)]))
+        cadence = (await store.read(lambda tx: tx.cadences.lock([1])))[1]
+        assert cadence == a_cadence(1, planned_through=NOW, next_at=None, open_run_id=500, last_row_id=500)
+        assert (await store.read(lambda tx: tx.alarms.by_refs("schedule", [1])))[1].due_at is None
 
     @pytest.mark.parametrize("change", NOT_IN_ORDER, ids=lambda change: next(iter(change)))
     async def test_a_schedule_that_is_not_in_order_is_left_alone(

@@ -78,8 +78,10 @@ VALUE_FUNCTIONS = {
     "core.schedule.cadence.with_rows",
     "core.schedule.plain.is_plain",
     "engine.engine.Engine.node_id",
+    "engine.engine.Engine.succession_until",
     "engine.running.Runner.count",
     "engine.running.Runner.next_deadline",
+    "engine.settler.Settler.kept",
     "engine.side_tasks.SideTasks.next_deadline",
     "features.delivery.incidents.of_channel",
     "features.delivery.queue.report",
@@ -87,13 +89,16 @@ VALUE_FUNCTIONS = {
     "features.schedules.alarms.rings_at",
 }
 # Callbacks: the store calls them for the module that handed them over.
-HANDED_OVER = {"engine.settling.settle"}
+HANDED_OVER = {"engine.settling.settle_and_claim"}
 # Checks that find nothing to do on this path:
 NOTHING_FOUND = {
     "core.delivery.retries.is_last",
     "core.schedule.plain.is_plain_success",
+    "engine.claiming.claim_waiting",
+    "engine.engine.Engine.look_by",
+    "engine.engine.Engine.start_claims",
     "engine.running.Runner.end_overdue",
-    "engine.settling.apply",
+    "engine.effects.apply",
     "engine.side_tasks.SideTasks.end_overdue",
     "features.delivery.commands.check_channel",
     "features.delivery.incidents.recovered",

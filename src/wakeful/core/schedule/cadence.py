@@ -24,7 +24,7 @@ from typing import Literal, NamedTuple, TypeAlias
 from wakeful.core.run.runs import Outcome, Run, RunKind, Trigger, stretch
 from wakeful.core.schedule.policies import GRACE, CatchUp, Overlap
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.core.time.timing import Cron, Once, Timing, latest_until, next_after, tally
+from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_until, next_after, tally
 
 State: TypeAlias = Literal["active", "paused", "disabled", "invalid", "done"]
 _Fate: TypeAlias = tuple[Outcome, str, int | None]  # of instants that do not run: outcome, reason, blocking run
@@ -141,7 +141,7 @@ def is_turned(before: Cadence, after: Cadence) -> bool:
 
 def is_spent(rules: Rules, next_at: Instant | None) -> bool:
     """Whether there will be no further instant."""
-    return next_at is None and isinstance(rules.timing, Once | Cron)
+    return next_at is None and isinstance(rules.timing, Every | Cron | Times | Once)
 
 
 def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:

@@ -2,35 +2,36 @@
 
 An instant takes the plain path if nothing but its timing decides about it. Two things must hold:
 
-- The *definition* is plain: it uses only the fields listed here, a recurring timing and an action without a lane, a
-  gate or a reply. A field that is added later is not plain until it is listed. `Compiled` remembers the answer, so it
-  is as current as the definition itself, and no stored flag has to be kept true.
+- The *definition* is plain: it uses only the fields listed here, a timing that depends on nothing but the clock, and an
+  action without a gate or a reply. A field that is added later is not plain until it is listed. `Compiled` remembers
+  the answer, so it is as current as the definition itself, and no stored flag has to be kept true.
 - The *cadence* is clear: active, no open or queued run, no backoff, no backlog, and no instant that ran before the
   clock was set back. The query that picks due schedules tests this on the row it locks.
 
-Then the instant is the only one due and at most the grace period late, it starts one run, and the cadence moves to the
-next instant. When that run succeeds at its first attempt and has nothing to say, and the schedule had no errors, the
-settlement is known as well. Everything else takes the general path (`cadence.ring`, `settlement.after_close`), which
-would decide the same: the random worlds compare both for every plain instant.
+Then the instant is the only one due and at most the grace period late, it becomes one run, which starts at once or
+waits for its lane, and the cadence moves to the next instant, if there is one. When that run succeeds at its first
+attempt and has nothing to say, and the schedule had no errors, the settlement is known as well: a schedule without a
+next instant is done. Everything else takes the general path (`cadence.ring`, `settlement.after_close`), which would
+decide the same: the random worlds compare both for every plain instant.
 """
 
 from dataclasses import fields
-from typing import Final
+from typing import Final, NamedTuple
 
 from wakeful.core.run.results import Done, Ending
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
 from wakeful.core.schedule.actions import Call, Command, Http
-from wakeful.core.schedule.cadence import Rules
+from wakeful.core.schedule.cadence import Rules, is_spent
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import Cron, Every, next_after
+from wakeful.core.time.timing import Cron, Every, Once, Times, next_after
 
 # Fields that do not matter while an instant is on time, alone, and its run succeeds at the first attempt.
 _FREE: Final = frozenset({
     "slug", "timing", "action", "enabled", "catch_up", "catch_up_max", "lateness_max", "overlap", "timeout", "on_crash",
-    "retry", "errors_max", "stagger", "alert",
+    "retry", "errors_max", "stagger", "alert", "lane",
 })  # fmt: skip
 _USUAL: Final = {field.name: field.default for field in fields(Definition) if field.name not in _FREE}
 
@@ -38,19 +39,28 @@ _USUAL: Final = {field.name: field.default for field in fields(Definition) if fi
 def is_plain(definition: Definition) -> bool:
     """Whether the plain path may take the instants of this definition."""
     return (
-        isinstance(definition.timing, Every | Cron)
+        isinstance(definition.timing, Every | Cron | Times | Once)
         and isinstance(definition.action, Call | Command | Http)
         and all(getattr(definition, name) == usual for name, usual in _USUAL.items())
     )
 
 
-def following(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> Instant | None:
-    """The instant after this one; None if the plain path must not take it: it is late, its alarm is stale, it is not
-    the only one due, or it is the last."""
+class Following(NamedTuple):
+    """The instant after another, and when its alarm is due; None for both: there is no other."""
+
+    next_at: Instant | None
+    due_at: Instant | None
+
+
+def following(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> Following | None:
+    """What comes after this instant; None if the plain path must not take it: it is late, its alarm is stale, or it is
+    not the only one due."""
     if now - due_at > GRACE or due_at != instant + rules.offset:
         return None
     next_at = next_after(rules.timing, instant)
-    return None if next_at is None or next_at + rules.offset <= now else next_at
+    if next_at is None:
+        return _LAST if is_spent(rules, None) else None
+    return None if next_at + rules.offset <= now else Following(next_at, next_at + rules.offset)
 
 
 def is_plain_success(run: Run, ending: Ending) -> bool:
@@ -58,6 +68,7 @@ def is_plain_success(run: Run, ending: Ending) -> bool:
     return ending == _DONE and run.attempt == 1 and run.trigger == "schedule" and run.definition is None
 
 
+_LAST: Final = Following(None, None)
 _DONE: Final = Done()
 SUCCESS: Final = Close("succeeded", "finished")
 """The settlement of such a run."""

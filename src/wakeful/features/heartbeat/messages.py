@@ -80,6 +80,7 @@ class MessageRuns(AgentRuns):
     """Manages the runs of messages."""
 
     kind = MESSAGE
+    admits_without_locks = True
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
         return tx.cadences.lock({run.schedule_id for run in runs})

@@ -40,6 +40,7 @@ class TurnRuns(AgentRuns):
     """Manages the heartbeat's turns."""
 
     kind = TURN
+    admits_without_locks = False  # it marks the system events that the turn carries
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
         owners = {run.schedule_id for run in runs}

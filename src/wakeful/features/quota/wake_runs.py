@@ -69,6 +69,7 @@ class WakeRuns:
     """Manages the runs of wakes."""
 
     kind = WAKE
+    admits_without_locks = True
 
     def __init__(self, registry: SlotRegistry, *, store_id: str) -> None:
         self._registry = registry

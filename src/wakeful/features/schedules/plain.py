@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Call
-from wakeful.core.schedule.plain import following
+from wakeful.core.schedule.plain import Following, following
 from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.compiled import KIND, Broken, Compiled
 from wakeful.ports.handlers import Due
@@ -19,7 +19,7 @@ class PlainStart(NamedTuple):
     compiled: Compiled
     instant: Instant
     due_at: Instant
-    next_at: Instant
+    then: Following
 
 
 def plain_starts(
@@ -32,7 +32,7 @@ def plain_starts(
 
     `is_here` says whether this node has a callable; None: every node has all."""
     starts: dict[int, PlainStart] = {}
-    next_at: dict[tuple[int, Instant, Instant], Instant | None] = {}
+    computed: dict[tuple[int, Instant, Instant], Following | None] = {}
     for schedule_id, _, instant, due_at, is_clear in rung:
         known = compiled[schedule_id]
         if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
@@ -41,10 +41,10 @@ def plain_starts(
         if is_here is not None and isinstance(action, Call) and not is_here(action):
             continue
         key = id(known.rules), instant, due_at
-        if key not in next_at:
-            next_at[key] = following(known.rules, instant, due_at, now)
-        if (following_at := next_at[key]) is not None:
-            starts[schedule_id] = PlainStart(known, instant, due_at, following_at)
+        if key not in computed:
+            computed[key] = following(known.rules, instant, due_at, now)
+        if (then := computed[key]) is not None:
+            starts[schedule_id] = PlainStart(known, instant, due_at, then)
     return starts
 
 
@@ -52,10 +52,10 @@ def advance(tx: Tx, starts: Mapping[int, PlainStart]) -> list[Due]:
     """Move the cadences and alarms; returns the runs, not yet written."""
     moves: list[Advance] = []
     due: list[Due] = []
-    for run_id, (compiled, instant, due_at, next_at) in zip(
+    for run_id, (compiled, instant, due_at, then) in zip(
         tx.runs.reserve_ids(len(starts)), starts.values(), strict=True
     ):
-        moves.append(Advance(compiled.schedule_id, instant, next_at, run_id, next_at + compiled.rules.offset))
+        moves.append(Advance(compiled.schedule_id, instant, then.next_at, run_id, then.due_at))
         run = planned(
             run_id=run_id,
             kind=KIND,
@@ -64,7 +64,7 @@ def advance(tx: Tx, starts: Mapping[int, PlainStart]) -> list[Due]:
             planned_at=instant,
             due_at=due_at,
             trigger="schedule",
-            lane=None,
+            lane=compiled.lane,
         )
         due.append(Due(run, is_plain=True))
     tx.plain.advance(moves)

@@ -30,6 +30,7 @@ class ScheduleRuns:
     """Manages the runs of schedules."""
 
     kind = KIND
+    admits_without_locks = True
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ class Locked(NamedTuple):
 class HandlerRuns:
     """Manages the runs of one kind of handler."""
 
+    admits_without_locks = True
+
     def __init__(self, kind: RunKind, compilations: Compilations, *, store_id: str) -> None:
         self.kind = kind
         self._compilations = compilations

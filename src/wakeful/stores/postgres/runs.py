@@ -11,7 +11,7 @@ from typing import Final
 from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
-from wakeful.ports.ledger import GapSummary
+from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
@@ -28,7 +28,6 @@ from wakeful.stores.postgres.rows import (
 )
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.shared.database import columns_of, fields_of, texts_of
-from wakeful.stores.started import is_just_started
 
 _COLUMNS = columns_of(Run, "runs")
 _BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
@@ -40,18 +39,6 @@ RESERVE_IDS = "SELECT nextval('run_ids') FROM generate_series(1, $1::bigint)"
 
 # Insert ledger rows.
 ADD = insert_into("runs", Run, _TEXTS)
-
-# Insert runs that start as they are written: columns that are constant in such rows are not sent, which halves the
-# cost.
-_STARTED: Final = (
-    "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane",
-    "owner", "version", "started_at", "claimed_at", "deadline_at",
-)  # fmt: skip
-ADD_STARTED = f"""
-INSERT INTO runs ({", ".join(_STARTED)}, instants, outcome, attempt, crashes, waits, fence, stuck)
-SELECT new.*, 1, 'running', 1, 0, 0, 1, 0 FROM {unnest_of(_STARTED, _TEXTS)} AS new
-"""
-_started = attrgetter(*_STARTED)
 
 _OF_PRIORITY = f"""
 SELECT {_COLUMNS} FROM alarms JOIN runs ON runs.run_id = alarms.ref
@@ -79,14 +66,14 @@ LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY r
 # The same, locked.
 LOCK = f"{LOOK} FOR UPDATE"
 
-# Of these, those a node is running, with the columns that show whether they were changed since their claim.
-LOOK_UNTOUCHED = """
-SELECT run_id, fence, rung, ladder IS NULL AND process IS NULL AND definition IS NULL
-FROM runs WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running' ORDER BY run_id
+# Of these, those a node is running.
+LOOK_HELD = f"""
+SELECT {_COLUMNS} FROM runs
+WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running' ORDER BY run_id
 """
 
 # The same, locked.
-UNTOUCHED = f"{LOOK_UNTOUCHED} FOR UPDATE"
+HELD = f"{LOOK_HELD} FOR UPDATE"
 
 # Update closed runs: only the columns that closing changes.
 CLOSE = update_some(
@@ -98,6 +85,17 @@ CLOSE = update_some(
 )
 _CLOSED: Final = ("run_id", *CLOSED_COLUMNS)
 _closed = attrgetter(*_CLOSED)
+
+# Update runs that waited and were claimed: only the columns that claiming changes.
+CLAIM = update_some(
+    "runs",
+    _TEXTS,
+    key="run_id",
+    columns=CLAIMED_COLUMNS,
+    also=", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL",
+)
+_CLAIMED: Final = ("run_id", *CLAIMED_COLUMNS)
+_claimed = attrgetter(*_CLAIMED)
 
 # Update whole rows, except their keys.
 SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
@@ -111,6 +109,7 @@ WHERE runs.run_id = ANY($1::bigint[]) AND runs.run_id = new.run_id AND runs.fenc
   AND runs.owner = new.owner AND runs.outcome = 'running'
 RETURNING runs.run_id, runs.fence
 """
+_held_as = attrgetter("run_id", "fence")
 
 _IS_HELD = "owner = ANY($1::bigint[]) AND (outcome = 'running' OR stuck = 1)"
 
@@ -310,33 +309,20 @@ class PostgresRuns:
         return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        started = [_started(row) for row in rows if is_just_started(row)]
-        if started:
-            self._session.change(ADD_STARTED, *arrays_of(started, _STARTED, _TEXTS))
-        if len(started) < len(rows):
-            others = [row for row in rows if not is_just_started(row)]
-            self._session.change(ADD, *arrays(others, Run, _TEXTS))
         if rows:
+            self._session.change(ADD, *arrays(rows, Run, _TEXTS))
             self._changes.append(RunsAdded(rows))
 
     def due(self, *, now: Instant, limit: int) -> list[Run]:
         query = LOOK_DUE if self._session.is_reading else DUE
         return list(map(Run._make, self._session.rows(query, now, limit)))
 
-    def held(self, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
-        if not claimed:
+    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
+        if not fences:
             return {}
-        found: dict[int, Run] = {}
-        touched: list[int] = []
-        query = LOOK_UNTOUCHED if self._session.is_reading else UNTOUCHED
-        for run_id, fence, rung, is_blank in self._session.rows(query, ids(claimed), node_id):
-            ours = claimed[run_id]
-            if fence == ours.fence:
-                if is_blank and rung == ours.rung:
-                    found[run_id] = ours
-                else:
-                    touched.append(run_id)
-        return {**found, **self.lock(touched)} if touched else found
+        query = LOOK_HELD if self._session.is_reading else HELD
+        rows = map(Run._make, self._session.rows(query, ids(fences), node_id))
+        return {row.run_id: row for row in rows if row.fence == fences[row.run_id]}
 
     def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
         if not run_ids:
@@ -360,19 +346,24 @@ class PostgresRuns:
             self._session.save(CLOSE, len(rows), *arrays_of(list(map(_closed, rows)), _CLOSED, _TEXTS))
             self._changes.append(RunsSaved(rows))
 
+    def claim_many(self, rows: Sequence[Run]) -> None:
+        if rows:
+            self._session.save(CLAIM, len(rows), *arrays_of(list(map(_claimed, rows)), _CLAIMED, _TEXTS))
+            self._changes.append(RunsSaved(rows))
+
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         if not marks:
             return []
         merged: dict[tuple[int, int], Mark] = {}  # one statement must not write a row twice: the last rung counts
         for mark in marks:
-            before = merged.get(mark[:2])
+            before = merged.get(_held_as(mark))
             process = before.process if before is not None and mark.process is None else mark.process
-            merged[mark[:2]] = mark._replace(process=process)
-        rows = sorted(merged.values(), key=lambda mark: mark[:2])
+            merged[_held_as(mark)] = mark._replace(process=process)
+        rows = sorted(merged.values(), key=_held_as)
         owners = int_array([node_id] * len(rows))
         written = self._session.change_returning(MARK, *arrays(rows, Mark, _TEXTS), owners)
         counted = set(written)
-        fates = [mark[:2] in counted for mark in marks]
+        fates = [_held_as(mark) in counted for mark in marks]
         if counted:
             self._changes.append(RunsMarked([mark for mark, is_held in zip(marks, fates, strict=True) if is_held]))
         return fates

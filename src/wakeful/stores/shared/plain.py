@@ -9,14 +9,18 @@ CLEAR: Final = (
 """Whether a cadence is clear."""
 
 IN_ORDER: Final = (
-    "state = 'active' AND next_at IS NOT NULL AND queued_run_id IS NULL AND backoff_until IS NULL"
+    "state = 'active' AND queued_run_id IS NULL AND backoff_until IS NULL"
     " AND catch_up_until IS NULL AND consecutive_errors = 0 AND trouble = 0"
 )
-"""Whether a success changes nothing of a cadence but what it says about the last run."""
+"""Whether a success changes nothing of a cadence but what it says about the last run, and whether it is done."""
+
+FREED: Final = "open_run_id = NULL, last_error = NULL"
+DONE: Final = f"{FREED}, state = 'done', state_reason = NULL"
+"""What a success sets in the cadence, besides its times; and in one without a next instant."""
 
 START_COLUMNS: Final = (
-    "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "owner",
-    "version", "started_at", "claimed_at", "deadline_at",
+    "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane",
+    "owner", "version", "started_at", "claimed_at", "deadline_at",
 )  # fmt: skip
 START_CONSTANTS: Final = {
     "instants": "1",

@@ -1,35 +1,24 @@
 """Alarms, in SQLite."""
 
 from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from sqlite3 import Connection
 
 from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import Alarm
-from wakeful.stores.sqlite.rows import alike, ids, plain
+from wakeful.stores.sqlite.rows import ids, plain
 
 # Insert or update an alarm. An unchanged one (each settle derives it again) does not touch the due index.
-_IF_KNOWN = """
+SET = """
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, ref) DO UPDATE SET
   due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
   WHERE due_at IS NOT excluded.due_at OR parked <> excluded.parked OR priority <> excluded.priority
     OR lane IS NOT excluded.lane
 """
-SET = f"INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?) {_IF_KNOWN}"
-
-# The same for alarms with equal values. (The condition tells the parser that no join follows.)
-SET_ALIKE = f"""
-INSERT INTO alarms (kind, due_at, priority, lane, parked, ref)
-SELECT ?, ?, ?, ?, ?, rung.value FROM json_each(?) AS rung WHERE true {_IF_KNOWN}
-"""
-_set_alike = attrgetter("kind", "due_at", "priority", "lane", "parked")
 
 # Change the due time of an alarm.
 MOVE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref = ?"
-
-# Set the same due time for several alarms.
-MOVE_ALIKE = "UPDATE alarms SET due_at = ? WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
 
 # Delete an alarm.
 REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_each(?))"
@@ -71,10 +60,6 @@ WHERE kind = 'run' AND (
 """
 
 
-def _due_at(move: tuple[int, Instant | None]) -> tuple[Instant | None]:
-    return move[1:]
-
-
 class SqliteAlarms:
     """See `ports.store.Alarms`."""
 
@@ -84,16 +69,10 @@ class SqliteAlarms:
         self._connection = connection
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
-        together, few = alike(rows, _set_alike)
-        for values, group in together:
-            self._connection.execute(SET_ALIKE, (*values, ids(row.ref for row in group)))
-        self._connection.executemany(SET, plain(few))
+        self._connection.executemany(SET, plain(rows))
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
-        together, few = alike(moves, _due_at)
-        for (due_at,), moved in together:
-            self._connection.execute(MOVE_ALIKE, (due_at, kind, ids(ref for ref, _ in moved)))
-        self._connection.executemany(MOVE, [(due_at, kind, ref) for ref, due_at in few])
+        self._connection.executemany(MOVE, [(due_at, kind, ref) for ref, due_at in moves])
 
     def remove_many(self, kind: str, refs: Sequence[int]) -> None:
         self._connection.execute(REMOVE, (kind, ids(refs)))

@@ -9,29 +9,12 @@ from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import CadencesAdded, CadencesSaved, Change
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
 from wakeful.stores.shared.database import columns_of
-from wakeful.stores.sqlite.rows import (
-    alike,
-    ids,
-    insert_into,
-    pairs,
-    plain,
-    update,
-    update_alike,
-    update_of,
-)
+from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
 
 _COLUMNS = columns_of(Cadence, "cadences")
 
 # Insert a cadence.
 ADD = insert_into("cadences", Cadence)
-
-# Write cadences that start with equal values.
-_BEGUN = [name for name in Cadence._fields if name != "schedule_id"]
-ADD_ALIKE = f"""
-INSERT INTO cadences (schedule_id, {", ".join(_BEGUN)})
-SELECT begun.value, {", ".join("?" for _ in _BEGUN)} FROM json_each(?) AS begun
-"""
-_begun = attrgetter(*_BEGUN)
 
 # Cadences by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON schedule_id = wanted.value"
@@ -55,20 +38,9 @@ SAVE = update_of("cadences", Cadence, key=("schedule_id",))
 SAVE_PLANNED = update("cadences", key="schedule_id", columns=PLANNED_COLUMNS)
 _planned = attrgetter(*PLANNED_COLUMNS, "schedule_id")
 
-# The same for cadences that moved equally and each opened a run, which is also their newest row.
-_PLANNED_ALIKE = tuple(name for name in PLANNED_COLUMNS if name not in ("open_run_id", "last_row_id"))
-SAVE_PLANNED_ALIKE = f"""
-UPDATE cadences SET {", ".join(f"{name} = ?" for name in _PLANNED_ALIKE)}, open_run_id = opened.value,
-  last_row_id = opened.value
-FROM json_each(?) AS opened WHERE schedule_id = CAST(opened.key AS INTEGER)
-"""
-_planned_alike = attrgetter(*_PLANNED_ALIKE)
-
 # Write the columns that settling changes.
 SAVE_SETTLED = update("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
-SAVE_SETTLED_ALIKE = update_alike("cadences", key="schedule_id", columns=SETTLED_COLUMNS)
 _settled = attrgetter(*SETTLED_COLUMNS, "schedule_id")
-_settled_alike = attrgetter(*SETTLED_COLUMNS)
 
 # Cadences planned beyond now. Deliberately a scan: it runs only at start and after a clock step, and an index on this
 # column would be updated by every fire.
@@ -85,10 +57,7 @@ class SqliteCadences:
         self._changes = changes
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
-        together, few = alike(rows, _begun)
-        for values, rows_alike in together:
-            self._connection.execute(ADD_ALIKE, (*values, ids(row.schedule_id for row in rows_alike)))
-        self._connection.executemany(ADD, plain(few))
+        self._connection.executemany(ADD, plain(rows))
         if rows:
             self._changes.append(CadencesAdded(rows))
 
@@ -105,20 +74,10 @@ class SqliteCadences:
             self._changes.append(CadencesSaved(rows, turned))
 
     def save_planned(self, rows: Sequence[Cadence]) -> None:
-        opening = [row for row in rows if row.open_run_id is not None and row.open_run_id == row.last_row_id]
-        together, few = alike(opening, _planned_alike)
-        for values, moved in together:
-            opened = pairs((row.schedule_id, row.last_row_id) for row in moved)  # type: ignore[misc]  # none is None
-            self._connection.execute(SAVE_PLANNED_ALIKE, (*values, opened))
-        if len(opening) < len(rows):
-            few = [*few, *(row for row in rows if row.open_run_id is None or row.open_run_id != row.last_row_id)]
-        self._connection.executemany(SAVE_PLANNED, map(_planned, few))
+        self._connection.executemany(SAVE_PLANNED, map(_planned, rows))
 
     def save_settled(self, rows: Sequence[Cadence], *, turned: Sequence[Cadence] = ()) -> None:
-        together, few = alike(rows, _settled_alike)
-        for values, settled in together:
-            self._connection.execute(SAVE_SETTLED_ALIKE, (*values, ids(row.schedule_id for row in settled)))
-        self._connection.executemany(SAVE_SETTLED, map(_settled, few))
+        self._connection.executemany(SAVE_SETTLED, map(_settled, rows))
         if turned:
             self._changes.append(CadencesSaved(rows, turned))
 

@@ -6,9 +6,9 @@ from sqlite3 import Connection
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsSaved
+from wakeful.ports.changes import Change, RunsAdded, RunsSaved, SchedulesDone
 from wakeful.ports.plain import Advance, DueSchedule
-from wakeful.stores.shared.plain import CLEAR, IN_ORDER, START_COLUMNS, START_CONSTANTS
+from wakeful.stores.shared.plain import CLEAR, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
 from wakeful.stores.sqlite.rows import ids
 
 # Schedules whose alarm is due, oldest first.
@@ -32,21 +32,20 @@ VALUES ({", ".join("?" for _ in START_COLUMNS)}, {", ".join(START_CONSTANTS.valu
 """
 _started = attrgetter(*START_COLUMNS)
 
-# Of these runs, those this node holds as it claimed them, with a schedule that is in order.
+# Of these runs, those this node holds as it claimed them, with a schedule that is in order; and whether each is the
+# last run of its schedule.
 HELD = f"""
-SELECT run_id, fence FROM json_each(:run_ids) AS ended
+SELECT run_id, fence, next_at IS NULL FROM json_each(:run_ids) AS ended
 CROSS JOIN runs ON run_id = ended.value CROSS JOIN cadences ON cadences.schedule_id = runs.schedule_id
 WHERE owner = :node_id AND outcome = 'running' AND ladder IS NULL AND process IS NULL AND definition IS NULL
   AND open_run_id = run_id AND {IN_ORDER}
 """
 
-# Close a run, and free its schedule.
+# Close a run, and free its schedule or finish it.
 CLOSE = "UPDATE runs SET outcome = ?, rung = ?, ended_at = ?, owner = NULL, deadline_at = NULL WHERE run_id = ?"
-FREE = """
-UPDATE cadences
-SET open_run_id = NULL, last_run_at = ?, last_outcome = ?, last_error = NULL, last_success_at = ?
-WHERE schedule_id = ?
-"""
+_LAST_RUN = "last_run_at = ?, last_outcome = ?, last_success_at = ?"
+FREE = f"UPDATE cadences SET {FREED}, {_LAST_RUN} WHERE schedule_id = ?"
+FINISH = f"UPDATE cadences SET {DONE}, {_LAST_RUN}, state_at = ? WHERE schedule_id = ?"
 
 
 class SqlitePlainPath:
@@ -74,12 +73,23 @@ class SqlitePlainPath:
 
     def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
         wanted = {"run_ids": ids(run.run_id for run in ended), "node_id": node_id}
-        fences: dict[int, int] = dict(self._connection.execute(HELD, wanted).fetchall())
+        fences: dict[int, int] = {}
+        last: set[int] = set()
+        for run_id, fence, is_last in self._connection.execute(HELD, wanted):
+            fences[run_id] = fence
+            if is_last:
+                last.add(run_id)
         held = [run for run in ended if fences.get(run.run_id) == run.fence]
         self._connection.executemany(CLOSE, [(run.outcome, run.rung, run.ended_at, run.run_id) for run in held])
         self._connection.executemany(
-            FREE, [(run.started_at, run.outcome, run.ended_at, run.schedule_id) for run in held]
+            FREE,
+            [(run.started_at, run.outcome, run.ended_at, run.schedule_id) for run in held if run.run_id not in last],
         )
         if held:
             self._changes.append(RunsSaved(held))
+        if done := [run for run in held if run.run_id in last]:
+            self._connection.executemany(
+                FINISH, [(run.started_at, run.outcome, run.ended_at, run.ended_at, run.schedule_id) for run in done]
+            )
+            self._changes.append(SchedulesDone(done))
         return {run.run_id for run in held}

@@ -11,21 +11,11 @@ from sqlite3 import Connection
 from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
-from wakeful.ports.ledger import GapSummary
+from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.shared.database import columns_of
-from wakeful.stores.sqlite.rows import (
-    alike,
-    ids,
-    insert_into,
-    pairs,
-    plain,
-    update,
-    update_alike,
-    update_of,
-)
-from wakeful.stores.started import is_just_started
+from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
 
 _COLUMNS = columns_of(Run, "runs")
 _BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
@@ -35,24 +25,6 @@ RESERVE_IDS = "UPDATE counters SET value = value + ? WHERE name = 'run_id' RETUR
 
 # Insert a ledger row.
 ADD = insert_into("runs", Run)
-
-# Insert a run that starts as it is written: columns that are constant in such rows are not bound, which halves the
-# cost.
-_STARTED = (
-    "kind", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane", "owner", "version",
-    "started_at", "claimed_at", "deadline_at",
-)  # fmt: skip
-_ADD_STARTED = f"INSERT INTO runs ({', '.join(_STARTED)}, instants, outcome, attempt, crashes, waits, fence, stuck, "
-_STARTS = f"{', '.join('?' * len(_STARTED))}, 1, 'running', 1, 0, 0, 1, 0"
-ADD_STARTED = f"{_ADD_STARTED} run_id, schedule_id) VALUES ({_STARTS}, ?, ?)"
-_started = attrgetter(*_STARTED, "run_id", "schedule_id")
-
-# The same for several that differ only in their ids.
-ADD_STARTED_ALIKE = f"""
-{_ADD_STARTED} run_id, schedule_id)
-SELECT {_STARTS}, started.value, CAST(started.key AS INTEGER) FROM json_each(?) AS started
-"""
-_started_alike = attrgetter(*_STARTED)
 
 # Waiting runs of one priority whose alarm is due, oldest first.
 DUE = f"""
@@ -65,18 +37,18 @@ ORDER BY alarms.due_at, alarms.ref LIMIT ?
 # Runs by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value"
 
-# Of these, those a node is running, with the columns that show whether they were changed since their claim.
-UNTOUCHED = """
-SELECT run_id, fence, rung, ladder IS NULL AND process IS NULL AND definition IS NULL
-FROM json_each(?) AS wanted CROSS JOIN runs ON run_id = wanted.value WHERE owner = ? AND outcome = 'running'
-"""
+# Of these, those a node is running.
+HELD = f"{LOCK} WHERE owner = ? AND outcome = 'running'"
 
 # Update a closed run: only the columns that closing changes.
 _LET_GO = ", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0"
 CLOSE = update("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
-CLOSE_ALIKE = update_alike("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
 _closed = attrgetter(*CLOSED_COLUMNS, "run_id")
-_closed_alike = attrgetter(*CLOSED_COLUMNS)
+
+# Update a run that waited and was claimed: only the columns that claiming changes.
+_CLEARED = ", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL"
+CLAIM = update("runs", key="run_id", columns=CLAIMED_COLUMNS, also=_CLEARED)
+_claimed = attrgetter(*CLAIMED_COLUMNS, "run_id")
 
 # The fences of those a node is running.
 FENCES = """
@@ -282,13 +254,7 @@ class SqliteRuns:
         return list(range(last_id - n + 1, last_id + 1))
 
     def add_many(self, rows: Sequence[Run]) -> None:
-        started = [row for row in rows if is_just_started(row)]
-        together, few = alike(started, _started_alike)
-        for values, new in together:
-            self._connection.execute(ADD_STARTED_ALIKE, (*values, pairs((row.schedule_id, row.run_id) for row in new)))
-        self._connection.executemany(ADD_STARTED, map(_started, few))
-        if len(started) < len(rows):
-            self._connection.executemany(ADD, plain(row for row in rows if not is_just_started(row)))
+        self._connection.executemany(ADD, plain(rows))
         if rows:
             self._changes.append(RunsAdded(rows))
 
@@ -298,17 +264,9 @@ class SqliteRuns:
             rows += map(Run._make, self._connection.execute(DUE, (PRIORITY_PLANNED, now, limit - len(rows))))
         return rows
 
-    def held(self, node_id: int, claimed: Mapping[int, Run]) -> dict[int, Run]:
-        rows: dict[int, Run] = {}
-        touched: list[int] = []
-        for run_id, fence, rung, is_untouched in self._connection.execute(UNTOUCHED, (ids(claimed), node_id)):
-            ours = claimed[run_id]
-            if fence == ours.fence:
-                if is_untouched and rung == ours.rung:
-                    rows[run_id] = ours
-                else:
-                    touched.append(run_id)
-        return rows | self.lock(touched) if touched else rows
+    def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
+        rows = map(Run._make, self._connection.execute(HELD, (ids(fences), node_id)))
+        return {row.run_id: row for row in rows if row.fence == fences[row.run_id]}
 
     def lock(self, run_ids: Sequence[int]) -> dict[int, Run]:
         rows = map(Run._make, self._connection.execute(LOCK, (ids(run_ids),)))
@@ -325,10 +283,12 @@ class SqliteRuns:
             self._changes.append(RunsAnnotated(rows))
 
     def close_many(self, rows: Sequence[Run]) -> None:
-        together, few = alike(rows, _closed_alike)
-        for values, closed in together:
-            self._connection.execute(CLOSE_ALIKE, (*values, ids(row.run_id for row in closed)))
-        self._connection.executemany(CLOSE, map(_closed, few))
+        self._connection.executemany(CLOSE, map(_closed, rows))
+        if rows:
+            self._changes.append(RunsSaved(rows))
+
+    def claim_many(self, rows: Sequence[Run]) -> None:
+        self._connection.executemany(CLAIM, map(_claimed, rows))
         if rows:
             self._changes.append(RunsSaved(rows))
 

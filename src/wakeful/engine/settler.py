@@ -1,0 +1,166 @@
+"""The settler: a queue of endings, settled batch by batch.
+
+Endings are never dropped: while the store cannot be written they wait and are tried again. Attempts that end during one
+commit are settled together in the next. If an ending cannot be settled although the store works, it is tried again
+every minute, by itself: until then its run stays open, and the error is in the log.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from functools import partial
+from typing import Final, Protocol
+
+from wakeful.core.run.effects import Alert
+from wakeful.core.run.results import Ending
+from wakeful.core.run.runs import Run
+from wakeful.core.time.instants import MINUTE, Instant
+from wakeful.engine.claiming import Claim
+from wakeful.engine.limits import TRY_AGAIN
+from wakeful.engine.settling import Ended, SettleRequest, settle_and_claim
+from wakeful.ports.clock import Clock
+from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.store import Store, StoreUnavailable
+
+log = logging.getLogger("wakeful.engine")
+
+SETTLE_MAX: Final = 200
+
+
+class SettlerHost(Protocol):
+    """What the settler needs from the engine."""
+
+    @property
+    def node_id(self) -> int | None: ...
+
+    @property
+    def succession_until(self) -> Instant | None:
+        """The end of this node's lease, as it was last written; None: it claims nothing more."""
+        ...
+
+    def start_claims(self, claims: list[Claim]) -> None:
+        """Start runs that were claimed."""
+        ...
+
+    def look_by(self, due_at: Instant | None) -> None:
+        """Tick at that time or earlier, and now if there was no capacity for what was due."""
+        ...
+
+    def alert(self, alert: Alert, now: Instant) -> None: ...
+
+
+class Settler:
+    """A queue of endings with one task that empties it."""
+
+    def __init__(self, store: Store, clock: Clock, hooks: EngineHooks, host: SettlerHost) -> None:
+        self._store = store
+        self._clock = clock
+        self._hooks = hooks
+        self._host = host
+        self._queue: deque[Ended] = deque()
+        self._settling: list[Ended] = []
+        self._task: asyncio.Task[None] | None = None
+        self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
+        self._refused = asyncio.Event()  # the store did not accept the last batch
+
+    @property
+    def under_way(self) -> dict[asyncio.Task[None], str]:
+        """The task that settles, while there are endings to settle."""
+        return {} if self._task is None or self._task.done() else {self._task: "settling"}
+
+    @property
+    def kept(self) -> int:
+        """The capacity that ended runs in lanes keep for their successors."""
+        return _in_lanes(self._settling) + sum(item.run.lane is not None for item in self._queue)
+
+    def put(self, run: Run, ending: Ending) -> None:
+        """Settle the ending of a run that this node claimed."""
+        self._queue.append(Ended(run, ending))
+        if self._task is None:
+            self._task = asyncio.create_task(self._drain())
+
+    def clear(self) -> None:
+        """Drop endings of runs that another node took, or that the next start will treat as lost."""
+        self._queue.clear()
+        for retry in self._apart:
+            retry.cancel()
+
+    async def wait_empty(self) -> None:
+        """Return when everything put so far is in the ledger."""
+        while self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def wait_tried(self) -> None:
+        """Return when everything put so far is in the ledger, or the store did not accept it."""
+        refused = asyncio.create_task(self._refused.wait())
+        try:
+            while self._task is not None and not self._refused.is_set():
+                await asyncio.wait([self._task, refused], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            refused.cancel()
+
+    async def _drain(self) -> None:
+        try:
+            await asyncio.sleep(0)  # let attempts that end at the same moment join
+            while self._queue:
+                await self._settle_or_keep(self._batch(), may_claim=True)
+        finally:
+            self._task = None
+
+    async def _settle_or_keep(self, batch: list[Ended], *, may_claim: bool) -> None:
+        try:
+            await self._settle(batch, may_claim)
+            self._refused.clear()
+        except StoreUnavailable:
+            self._refused.set()
+            self._queue.extendleft(reversed(batch))
+            await self._clock.sleep(TRY_AGAIN)
+        except Exception:
+            if may_claim and _in_lanes(batch):  # a waiting run may be at fault: leave it to the next tick (L9)
+                return await self._settle_or_keep(batch, may_claim=False)
+            if len(batch) == 1:
+                log.exception("cannot settle run %d; trying again in a minute", batch[0].run.run_id)
+                retry = asyncio.create_task(self._put_later(batch[0]))
+                self._apart.add(retry)
+                retry.add_done_callback(self._apart.discard)
+                return None
+            for ended in batch:  # one ending is at fault; the others must still be settled (L9)
+                await self._settle_or_keep([ended], may_claim=may_claim)
+        return None
+
+    async def _settle(self, batch: list[Ended], may_claim: bool) -> None:
+        node_id, now, lease_until = self._host.node_id, self._clock.read().now, self._host.succession_until
+        if node_id is None:
+            return
+        room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
+        request = SettleRequest(node_id, now, room, lease_until or 0)
+        self._settling = batch
+        try:
+            settled, claims, next_due_at = await self._store.write(
+                partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
+            )
+        finally:
+            self._settling = []
+        self._host.start_claims(claims)
+        for item, is_counted in zip(batch, settled.counted, strict=True):
+            if not is_counted:
+                log.warning("run %d was taken from this node; its late result is ignored", item.run.run_id)
+        for alert in settled.alerts:
+            self._host.alert(alert, now)
+        self._host.look_by(next_due_at)
+
+    async def _put_later(self, ended: Ended) -> None:
+        await self._clock.sleep(MINUTE)
+        self.put(*ended)
+
+    def _batch(self) -> list[Ended]:
+        """Up to `SETTLE_MAX` endings, one per run: `stuck` is settled before the later `freed` of the same run."""
+        batch: dict[int, Ended] = {}
+        while self._queue and len(batch) < SETTLE_MAX and self._queue[0].run.run_id not in batch:
+            ended = self._queue.popleft()
+            batch[ended.run.run_id] = ended
+        return list(batch.values())
+
+
+def _in_lanes(ended: list[Ended]) -> int:
+    return sum(item.run.lane is not None for item in ended)

@@ -1,0 +1,120 @@
+"""Succession: the commit that settles a run in a lane claims the run that waits for its place."""
+
+from features.kit import Bot, World, ledger, virtual
+from wakeful import every
+from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.engine.settling import SettleRequest, SettleResult, settle_and_claim
+
+
+def _slugs(bot: Bot) -> list[str]:
+    return [fire.slug for fire in bot.fires]
+
+
+@virtual
+async def test_the_next_in_line_is_claimed_in_the_commit_that_settles(world: World) -> None:
+    """One write from the end of a run to the start of its successor, and the next in line is the one due first."""
+    bot = Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot, limits={"sleep_max": HOUR})
+    for number in range(3):
+        await app.add(f"job-{number}", every("1h"), lane="desk")
+    await world.until("01-01 01:05:00")
+    assert bot.running == 1
+    writes = app.store.writes
+    await world.until("01-01 01:15:00")
+    assert app.store.writes == writes + 1
+    await world.until("01-01 01:25:00")
+    assert (_slugs(bot), bot.running_max) == (["job-0", "job-1", "job-2"], 1)
+    assert bot.began == ["01-01 01:00:00", "01-01 01:10:00", "01-01 01:20:00"]
+
+
+@virtual
+async def test_failures_pass_the_lane_on_as_well(world: World) -> None:
+    """The general path: a run that failed, one that is retried, and one that has a lane of its own."""
+    bot = Bot(world)
+    bot.script = [ValueError("no"), 10 * MINUTE]
+    app = await world.open(bot)
+    for slug in ("first", "second"):
+        await app.add(slug, every("1h"), lane="desk", retry={"times": 1, "delay": "1s"})
+    await world.until("01-01 01:05:00")
+    assert _slugs(bot) == ["first", "second"]  # its retry waits for the lane
+    await world.until("01-01 01:15:00")
+    assert _slugs(bot) == ["first", "second", "first"]
+    assert bot.running_max == 1
+
+
+@virtual
+async def test_a_person_comes_before_the_plan_and_earlier_before_later(world: World) -> None:
+    """Among those that wait for the same lane."""
+    bot = Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot)
+    for slug, minute in (("first", 0), ("late", 3), ("early", 2)):
+        await app.add(slug, every("24h", anchor=f"2026-01-01T01:0{minute}:00Z"), lane="desk")
+    await app.add("asked", every("99h"), lane="desk")
+    await world.until("01-01 01:05:00")
+    await app.run_now("asked")
+    await world.until("01-01 02:00:00")
+    assert _slugs(bot) == ["first", "asked", "early", "late"]
+    assert bot.running_max == 1
+
+
+@virtual
+async def test_capacity_is_never_exceeded(world: World) -> None:
+    """Lanes that pass on their place, and schedules outside of lanes, on three places."""
+    bot = Bot(world, usual=MINUTE)
+    app = await world.open(bot, concurrency_max=3)
+    for number in range(12):
+        await app.add(f"lane-{number}", every("1h"), lane=f"lane-{number % 4}")
+    for number in range(6):
+        await app.add(f"free-{number}", every("1h"))
+    await world.until("01-01 01:59:00")
+    assert bot.running_max == 3
+    assert sorted(set(_slugs(bot))) == sorted({f"lane-{n}" for n in range(12)} | {f"free-{n}" for n in range(6)})
+    assert len(bot.fires) == 18
+
+
+@virtual
+async def test_a_long_queue_does_not_displace_what_is_due_outside_of_it(world: World) -> None:
+    """One place, and twenty runs that wait for one lane: an instant that is due meanwhile starts after those that were
+    due before it, and before those that are due later."""
+    bot = Bot(world, usual=MINUTE)
+    app = await world.open(bot, concurrency_max=1)
+    for number in range(20):
+        await app.add(f"lane-{number}", every("3h", anchor=f"2026-01-01T01:00:{number:02}Z"), lane="desk")
+    await app.add("outside", every("3h", anchor="2026-01-01T01:00:10.500Z"))
+    await world.until("01-01 01:40:00")
+    assert len(bot.fires) == 21
+    assert _slugs(bot).index("outside") < 19
+
+
+@virtual
+async def test_a_row_that_cannot_be_claimed_does_not_keep_the_ending_from_being_settled(world: World) -> None:
+    """The ending is settled without it, and the tick goes on with the others (L9)."""
+    bot = Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot)
+    for slug, lane in (("odd", "a"), ("well", "b")):
+        for number in range(2):
+            await app.add(f"{slug}-{number}", every("24h"), lane=lane)
+    await world.until("01-02 00:05:00")
+    waiting = "SELECT min(run_id) FROM runs WHERE outcome = 'waiting' AND lane = 'a'"
+    world.tamper(f"UPDATE runs SET kind = 'unheard-of' WHERE run_id = ({waiting})")
+    await world.until("01-02 00:15:00")
+    assert await ledger(app, "odd-0") == ["01-02 00:00:00 succeeded"]
+    assert _slugs(bot) == ["odd-0", "well-0", "well-1"]
+
+
+@virtual
+async def test_a_node_that_stops_or_lost_its_lease_claims_no_successor(world: World) -> None:
+    """It settles what it holds, and that is all."""
+    bot = Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot, limits={"shutdown_grace": 60 * MINUTE})
+    for number in range(2):
+        await app.add(f"job-{number}", every("24h"), lane="desk")
+    await world.until("01-02 00:05:00")
+    hooks, node_id = app.parts.hooks, app.engine.node_id
+    assert node_id is not None
+    lost = SettleRequest(node_id, world.now, room=9, lease_until=world.now * 2)  # the store has an earlier one
+    succession = await app.store.write(lambda tx: settle_and_claim(tx, hooks, [], lost))
+    assert (succession.settled, succession.claims) == (SettleResult([], [], is_plain=True), [])
+    await app.stop()
+    assert bot.fires[1:] == []
+    assert world.query("SELECT outcome, owner FROM runs ORDER BY run_id") == [("succeeded", None), ("waiting", None)]
