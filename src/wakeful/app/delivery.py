@@ -46,7 +46,7 @@ TEST_WITHIN: Final[Duration] = 60 * SECOND
 TEST_LOOK: Final[Duration] = 100
 
 MakeChannels: TypeAlias = Callable[[Clock, ExchangeListener | None], Mapping[str, Channel]]
-"""Makes the channels of this process, once its clock is known, and who hears of requests to others."""
+"""Creates the channels of this process, once its clock and the observer of outgoing requests are known."""
 
 
 class Channels(NamedTuple):

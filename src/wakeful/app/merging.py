@@ -12,7 +12,7 @@ from wakeful.core.time.timing_builders import as_duration
 
 RETRY_KEYWORDS: Final = ("retries", "retry_delay", "retry_on", "give_up_on")
 RETRY_USUAL: Final[Mapping[str, Any]] = {"delay": "10s", "backoff": 2, "delayMax": "1h"}
-"""What `retries=3` means besides how often: after 10, 20 and 40 seconds."""
+"""The delays that `retries=3` implies: 10, 20 and 40 seconds."""
 
 
 def merge(target: Any, patch: Any) -> Any:

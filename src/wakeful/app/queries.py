@@ -30,7 +30,7 @@ from wakeful.ports.store import Tx
 
 PAGE: Final = 500
 OTHERS_MAX: Final = 2_000
-"""Of what is no schedule, as many instants ahead are looked at for the time axis."""
+"""How many future instants the time axis reads for anything that is not a schedule."""
 
 Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 

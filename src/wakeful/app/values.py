@@ -28,19 +28,19 @@ class New:
 
 
 MakeListener: TypeAlias = Callable[[], ExchangeListener | None]
-"""Makes whoever is to hear of requests to others, once the sink is there."""
+"""Creates the observer of outgoing requests, once the sink exists."""
 
 MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
-"""Makes whoever is to hear of what is committed, once the store and its clock are there."""
+"""Creates the listener for committed changes, once the store and its clock exist."""
 
 
 MakeBeside: TypeAlias = Callable[[bootstrap.Parts], BackgroundService]
 
 Watched: TypeAlias = Callable[[], Stream | None]
-"""The live stream that others watch, once the sink is there."""
+"""Creates the live stream for subscribers, once the sink exists."""
 
 Guard: TypeAlias = Callable[[Schedule | None], None]
-"""Asked about what is stored under a slug, under its lock, before it is written; raises to keep it from being."""
+"""Checks what is stored under a slug before it is overwritten, while it is locked; raises to refuse the write."""
 
 
 class WrittenSchedule(NamedTuple):

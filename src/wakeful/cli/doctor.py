@@ -185,7 +185,7 @@ def _zone(invocation: Invocation) -> Iterator[Finding]:
     yield Finding("zone", "ok", f"your zone is {name}, and it is {times.wall(now)}")
     if now.year < 2024:
         yield Finding(
-            "clock", "wrong", f"this machine's clock says {now.year}", "set the clock; until then schedules do not fire"
+            "clock", "wrong", f"this machine's clock says {now.year}", "set the clock; schedules do not fire until then"
         )
 
 

@@ -15,7 +15,7 @@ BESIDES: Final = (
     *("channels", "deliveries", "heartbeat", "slots", "workflows"),
     *("alerts", "nodes", "settings", "overdue", "lag"),
 )
-"""Checks of `/healthz` besides the clock that `doctor` does not make itself."""
+"""Checks of `/healthz`, other than the clock, that `doctor` does not make itself."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
 """Severity, what was checked, what was found, and the cure."""
 

@@ -21,7 +21,7 @@ from wakeful.engine.clock import SystemClock
 from wakeful.server.daemon import holder_of
 
 BESIDE: Final = ("", "-wal", "-shm")
-"""A SQLite database in use is three files; a copy beside old -wal and -shm files would look damaged."""
+"""An SQLite database in use is three files; a copy next to old -wal and -shm files would look damaged."""
 
 # Whether it is a Wakeful database.
 LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('schedules', 'cadences', 'runs', 'meta')"

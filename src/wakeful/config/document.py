@@ -17,7 +17,7 @@ from wakeful.config.faults import LocatedError
 from wakeful.config.places import DEPTH_MAX, Path, Places, dotted, find_places
 
 SPOILT_MAX: Final = 20
-"""With more broken lines than this, it is not a settings file."""
+"""A file with more broken lines than this is not a settings file."""
 
 _POSITION: Final = re.compile(r"(?s)(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 _BARE_PAIR: Final = re.compile(r"""\s*[A-Za-z0-9_.-]+\s*(?:=\s*(?P<value>[^"'\[\]{}#\n]*?))?\s*(?:#.*)?""")

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic_core import PydanticCustomError
 
 REFUSED = "refused"
-"""The pydantic error type of errors whose message is already ours."""
+"""The pydantic error type for errors that already have one of our messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -275,7 +275,7 @@ ENTRIES: Final[Mapping[str, NamedTables]] = {
     "channels": CHANNELS,
     "slots": SLOTS,
 }
-"""The tables of named tables."""
+"""The tables that contain named tables."""
 
 
 class Settings(Table):

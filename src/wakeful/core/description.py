@@ -19,7 +19,7 @@ from wakeful.core.fields import Fields
 T = TypeVar("T")
 
 REQUIRED: Final = object()
-"""In the place of a default: there is none."""
+"""Stands in for a default if the field has none."""
 COMPONENTS: Final = "#/components/schemas/"
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
 

@@ -26,7 +26,7 @@ log = logging.getLogger("wakeful.engine")
 AT_ONCE: Final = 16
 ASK_WITHIN: Final[Duration] = 15 * SECOND
 ASK_ALL_WITHIN: Final[Duration] = 60 * SECOND
-"""A target that was not asked by then counts as one that cannot report."""
+"""If a target could not be asked within this time, it counts as unable to report."""
 ASK_AGAIN: Final[Duration] = 5 * SECOND
 
 _Key: TypeAlias = tuple[int, int]  # run id, fence

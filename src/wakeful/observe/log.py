@@ -41,7 +41,7 @@ from wakeful.ports.sink import (
 Redact: TypeAlias = Callable[[str], str]
 
 WAITING_MAX: Final = 50_000
-"""Lines that may wait to be written; a line takes some hundred bytes."""
+"""Lines that may wait to be written; a line takes a few hundred bytes."""
 BATCH: Final = 1_000
 TRY_AGAIN: Final[Duration] = SECOND
 DEPTH_MAX: Final = 6

@@ -34,7 +34,7 @@ log = logging.getLogger("wakeful.observe")
 LOOK_EVERY: Final[Duration] = SECOND
 GATHER: Final[Duration] = SECOND // 2
 EVENTS_MAX: Final = 1_000
-"""How many events one row holds; more at a time are useless to a person."""
+"""How many events one row holds; a person could not follow more at a time."""
 KEPT_FOR: Final[Duration] = MINUTE
 """How long a row is kept: watchers read several times a second."""
 

@@ -32,7 +32,7 @@ from wakeful.integrations.system.waiting import wait_until_set
 T = TypeVar("T")
 
 SPINS_MAX: Final = 200_000
-"""Iterations of the loop within one millisecond that count as a livelock."""
+"""How many loop iterations within one millisecond count as a livelock."""
 
 _ROUNDING: Final = 1e-3
 """A thousandth of a millisecond: the tolerance for differences of floating-point seconds."""

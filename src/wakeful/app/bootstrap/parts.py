@@ -33,7 +33,7 @@ from wakeful.ports.sink import Sink
 from wakeful.ports.store import Store, Tx
 
 Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
-"""Makes the agents of this process, once its clock and its callables are known."""
+"""Creates the agents of this process, once its clock and its callables are known."""
 
 Replace: TypeAlias = Callable[[Mapping[type[Any], Action]], Mapping[type[Any], Action]]
 """Returns the actions of this process and its features, with some of them replaced."""

@@ -145,7 +145,7 @@ OBJECTS: Final[Mapping[str, Object[Any]]] = {
     "call": described(Call, label="Call Python", says="Call a Python function."),
     "event": described(Event, label="Queue an event", says="Queue a system event for the heartbeat."),
 }
-"""The actions that are an object of their own, by the name of their field."""
+"""The actions that are objects, by the name of their field."""
 
 
 def action_to_json(action: ActionSpec, out: dict[str, Any] | None = None, full: bool = False) -> dict[str, Any]:

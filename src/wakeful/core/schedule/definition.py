@@ -223,7 +223,7 @@ def _actions() -> list[Field]:
 
 _FIELDS: Final = described(Definition)
 OPTIONS: Final = _FIELDS.only(without=("slug", "schedule"))
-"""What a definition has besides its name, its timing and its action."""
+"""The fields of a definition other than its name, its timing and its action."""
 SCHEDULE: Final[Object[Definition]] = Object(
     "Definition",
     "A definition: a schedule, and exactly one of prompt, command, http, call and event.",
@@ -234,4 +234,4 @@ SCHEDULE: Final[Object[Definition]] = Object(
         "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
     ),
 )  # fmt: skip
-"""All of it, as users write it."""
+"""A whole definition, as users write it."""

@@ -23,7 +23,7 @@ STEADY_MAX: Final = 2
 NEAR_LIMIT: Final = 80.0
 CONFIRM_EVERY: Final[Duration] = MINUTE
 SAME_RESET: Final[Duration] = MINUTE
-"""Windows are hours apart. Reset times that differ by less belong to the same window, which is served once."""
+"""Windows are hours apart. Reset times that differ by less belong to the same window, which is handled once."""
 STATS_EVERY: Final[Duration] = 2 * HOUR
 """Statistics are only displayed, so they are read less often."""
 

@@ -23,10 +23,10 @@ from wakeful.core.time.instants import HOUR, INSTANT_MAX, MINUTE, Duration, Inst
 from wakeful.core.time.timing import latest_until, next_after, tally
 
 LATE_MAX: Final[Duration] = HOUR
-"""A time of day that is this late is not served."""
+"""A time of day that is later than this is dropped."""
 RETRY_EVERY: Final[Duration] = MINUTE
 RESEND_MAX: Final[Duration] = 15 * MINUTE
-"""The longest delay before an undelivered wake is sent again: 1, 2, 4, 8, then always 15 minutes."""
+"""The longest delay before an undelivered wake is sent again: 1, 2, 4, 8, then every 15 minutes."""
 FRESH: Final[Duration] = MINUTE
 """A reading that is at most this old need not be repeated before a wake is sent."""
 SETTLE_WITHIN: Final[Duration] = 5 * MINUTE

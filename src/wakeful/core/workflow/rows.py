@@ -20,9 +20,9 @@ MutationOutcome: TypeAlias = Literal["none", "applied", "skipped"]
 Awaited: TypeAlias = Literal["uncertain", "stopped"]
 
 FRESH: Final = 1
-"""A person, a deploy or a start wants the consumer to run: every page is shown again."""
+"""A person, a deployment or a start requested a run of the consumer: every page is shown again."""
 FOLLOWING: Final = 2
-"""It reserved something and messages are left: the heads of its topics are shown once more."""
+"""It reserved something and there are messages left: the heads of its topics are shown once more."""
 
 
 class Workflow(NamedTuple):

@@ -40,7 +40,7 @@ SEND_WITHIN: Final[Duration] = 50 * SECOND
 ERRAND_WITHIN: Final[Duration] = MINUTE
 CLAIM: Final[Duration] = 75 * SECOND
 MISSING_WAIT: Final[Duration] = 30 * SECOND
-"""How soon a missing channel is looked for again."""
+"""How soon a missing channel is checked again."""
 
 MISSING_GRACE: Final[Duration] = 2 * MINUTE
 """How long a channel may be missing before people are alerted: settings are edited, programs start, another node may
@@ -55,7 +55,7 @@ LEFT_LOOK: Final[Duration] = SECOND
 """How soon deliveries left to other nodes are checked again."""
 
 DEFERRED_BY: Final[Duration] = MINUTE
-"""How long after a start the backlog waits that did not fit its budget."""
+"""How long the part of the backlog that exceeds the startup budget waits."""
 
 _STEPS_MAX: Final = 100  # deliveries of one addressee that are dead-lettered in one ring
 

@@ -33,7 +33,7 @@ log = logging.getLogger("wakeful.delivery")
 
 ERRAND_WITHIN: Final[Duration] = 30 * SECOND
 CLAIM: Final[Duration] = MINUTE
-"""When an incident that was due and could not be reported is tried again."""
+"""When to retry the report of an incident that was due but could not be reported."""
 
 
 class IncidentText(NamedTuple):

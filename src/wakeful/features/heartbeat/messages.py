@@ -38,7 +38,7 @@ _NO_REPLY: Final = {
     "ok-empty": "The agent's reply to your message was empty.",
 }
 BUSY_MAX: Final = 4
-"""How often a message waits for a busy agent: 30 s, 1, 5, 15 minutes."""
+"""How often a message is retried if the agent is busy: after 30 s and 1, 5 and 15 minutes."""
 
 
 def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, now: Instant) -> int:

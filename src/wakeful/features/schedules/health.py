@@ -27,7 +27,7 @@ NAMED_MAX: Final = 10
 LAG_MAX: Final[Duration] = 5 * SECOND
 OVERDUE_MAX: Final[Duration] = MINUTE
 SILENT_MAX: Final[Duration] = 2 * MINUTE
-"""A node renews its lease every ten seconds, and sleeps a minute at most."""
+"""A node renews its lease every ten seconds, and sleeps for at most a minute."""
 WRITE_WITHIN: Final[Duration] = 5 * SECOND
 PROBE: Final = "health_probe"
 

@@ -35,7 +35,7 @@ from wakeful.integrations.system.threads import call_on
 from wakeful.ports.action import Ladder, Process, StillRunning
 
 LEFTOVER_GRACE: Final[Duration] = 1 * SECOND
-"""How long leftover processes may take to finish by themselves."""
+"""How long leftover processes may take to finish on their own."""
 
 _WATCH_EVERY: Final[Duration] = 1 * SECOND
 _POLL: Final[Duration] = 20

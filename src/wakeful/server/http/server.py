@@ -10,7 +10,7 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 DOOR_GRACE: Final = 3
-"""Seconds that open requests get at shutdown: a stream never ends by itself."""
+"""Seconds that open requests get at shutdown: a stream never ends on its own."""
 ARRIVE_WITHIN: Final = 60
 """Seconds within which the head of a request must arrive, and then its body."""
 

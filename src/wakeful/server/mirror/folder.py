@@ -23,7 +23,7 @@ from wakeful.server.mirror.known import digest_of
 from wakeful.server.mirror.texts import FILES, error_name
 
 FILE_MAX: Final = 1024 * 1024
-"""As large as a request body may be."""
+"""The maximum size of a file, the same as of a request body."""
 
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

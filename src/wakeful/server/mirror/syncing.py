@@ -35,7 +35,7 @@ from wakeful.server.mirror.texts import (
 
 T = TypeVar("T")
 Phase: TypeAlias = Literal["start", "run", "stop"]
-"""At startup edits are applied and nothing is written; at shutdown the other way round."""
+"""At startup edits are applied and nothing is written; at shutdown it is the other way round."""
 
 Place: TypeAlias = tuple[str, str]
 """A slug and a file name; no name: the folder itself."""
