@@ -101,7 +101,7 @@ async def test_an_openai_turn(chat: ChatServer, desk: Desk) -> None:
     result = await desk.turn()
     assert result == Done(
         reply="all is well",
-        usage={"input": 12, "output": 3, "total": 15},
+        usage={"model": "small", "input": 12, "output": 3, "total": 15},
         session_id=desk.session_id,
     )
     (asked,) = chat.asked
@@ -118,7 +118,7 @@ async def test_an_anthropic_turn(chat: ChatServer, open_desk: Callable[..., Desk
     chat.says(anthropic_says("all ", "is well"))
     result = await desk.turn()
     assert result == Done(
-        reply="all is well", usage={"input": 12, "output": 3, "total": 15}, session_id=desk.session_id
+        reply="all is well", usage={"model": "small", "input": 12, "output": 3, "total": 15}, session_id=desk.session_id
     )
     (asked,) = chat.asked
     assert asked.path == "/v1/messages"
@@ -253,9 +253,7 @@ async def test_200_without_a_reply_is_not_green_at_anthropic(
 
 def test_a_reply_that_was_cut_off_says_so() -> None:
     """What there is of it is kept, and the reader sees that it is not all."""
-    assert openai_answer(openai_says("half", "length")) == Replied(
-        "half" + CUT, usage={"input": 12, "output": 3, "total": 15}
-    )
+    assert openai_answer(openai_says("half", "length")) == Replied("half" + CUT)
     cut = anthropic_answer(anthropic_says("half", reason="max_tokens"))
     assert isinstance(cut, Replied) and cut.text == "half" + CUT
 

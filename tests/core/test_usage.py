@@ -61,6 +61,7 @@ def test_a_row_that_0_1_wrote_reads_back_in_the_new_words() -> None:
         "model": None,
         "cost": None,
         "priced": "unknown",
+        "listPrice": False,
     }
     assert complete(None) is None and complete({"x": 1}) is None
 

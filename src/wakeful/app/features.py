@@ -1,12 +1,15 @@
 """Plugging in the features that every app has."""
 
 from wakeful.app.bootstrap import FeatureContext
+from wakeful.features.heartbeat.agent_runs import BudgetNote, no_note
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.workflows.feature import Workflows
 from wakeful.ports.handlers import FeatureHooks
 
 
-async def plug_heartbeat(heartbeat: HeartbeatFeature, context: FeatureContext) -> FeatureHooks:
+async def plug_heartbeat(
+    heartbeat: HeartbeatFeature, context: FeatureContext, *, budget_note: BudgetNote = no_note
+) -> FeatureHooks:
     """Plug the heartbeat into an app."""
     return await heartbeat.plug(
         store=context.store,
@@ -17,6 +20,7 @@ async def plug_heartbeat(heartbeat: HeartbeatFeature, context: FeatureContext) -
         ring_bell=context.ring_bell,
         apply=context.apply,
         node=context.node,
+        budget_note=budget_note,
     )
 
 

@@ -17,6 +17,7 @@ from wakeful.app.delivery import Delivering, MakeChannels
 from wakeful.app.features import plug_heartbeat, plug_workflows
 from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
+from wakeful.app.money import Budgets, plug_money
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
 from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
 from wakeful.core.delivery.alert_rules import AlertTerms
@@ -29,6 +30,7 @@ from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.features.delivery.incident_watch import IncidentText
 from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.money.feature import Money
 from wakeful.features.schedules.restored_store import Forgo, adopt_copy
 from wakeful.features.schedules.rules import AgentLane, Terms
 from wakeful.features.workflows.feature import Workflows
@@ -39,7 +41,7 @@ from wakeful.observe.relay import Relay
 from wakeful.ports.action import Withholds
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import BackgroundService, OnSettings
+from wakeful.ports.handlers import BackgroundService, FeatureHooks, OnSettings
 from wakeful.ports.store import Store, Tx
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
@@ -81,6 +83,7 @@ class AppLifecycle:
         channels: MakeChannels | None = None,
         delivery: DeliveryLimits | None = None,
         alerts: AlertTerms | None = None,
+        budgets: Budgets | Money | None = None,
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -117,6 +120,7 @@ class AppLifecycle:
         self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
         self._has_heartbeat = heartbeat is not None
+        self._money = budgets.feature() if isinstance(budgets, Budgets) else budgets or Money()
         self._own_agents: dict[str, str] = {}  # agents that are functions: their name in the registry, by agent
         self._delivering = Delivering(
             channels,
@@ -243,10 +247,14 @@ class AppLifecycle:
         has_agents = self._setup.agents is not None or bool(self._own_agents)  # without agents there is no heartbeat
         return (
             self._delivering.plug,  # first: channels are there before anything that uses them starts
-            *([partial(plug_heartbeat, self._heartbeat)] if self._has_heartbeat or has_agents else []),
+            partial(plug_money, self._money),
+            *([self._plug_heartbeat] if self._has_heartbeat or has_agents else []),
             *self._setup.features,
             partial(plug_workflows, self._workflows),
         )
+
+    async def _plug_heartbeat(self, context: bootstrap.FeatureContext) -> FeatureHooks:
+        return await plug_heartbeat(self._heartbeat, context, budget_note=self._money.used_up)
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """The text of an incident for people."""

@@ -31,6 +31,9 @@ _HEADERS_SAYS: Final = "sent with every request"
 _ENV_SAYS: Final = "environment variables for the program; a value may be a secret"
 _PASSED_SAYS: Final = "names of additional secret variables that the program needs"
 
+_BUDGET_DAY_SAYS: Final = "US dollars that its turns may cost in a day; then its schedules are skipped"
+_BUDGET_MONTH_SAYS: Final = "the same for a month"
+
 _WORD: Final = kinds.Kind("text", '"ARGUMENT"', lambda value, _: kinds.plain_text(value, may_be_empty=True))
 _VARIABLE: Final = kinds.matching(
     "name of a variable", re.compile(r"[A-Za-z_][A-Za-z0-9_]*"), "use letters, digits and _", example='"API_KEY"'
@@ -41,7 +44,14 @@ PERMISSION: Final = kinds.matching(
 JsonPath: TypeAlias = Annotated[str | tuple[str, ...], kinds.path_in_json()]
 
 
-class EchoAgent(Table):
+class _AgentTable(Table):
+    """What all agents have."""
+
+    budget_day: Annotated[float | None, kinds.dollars()] = setting(None, says=_BUDGET_DAY_SAYS)
+    budget_month: Annotated[float | None, kinds.dollars("100.00")] = setting(None, says=_BUDGET_MONTH_SAYS)
+
+
+class EchoAgent(_AgentTable):
     """Replies with the prompt, for a first try."""
 
     adapter: Literal["echo"] = setting("echo", says="how the agent is reached")
@@ -51,7 +61,7 @@ class EchoAgent(Table):
     sessions_max: SessionsMax = setting(50, says="ignored")
 
 
-class SessionsAgent(Table):
+class SessionsAgent(_AgentTable):
     """An agent server with sessions over HTTP."""
 
     adapter: Literal["sessions"] = setting(says="how the agent is reached")
@@ -88,7 +98,7 @@ class SessionsAgent(Table):
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
 
-class OpenAIAgent(Table):
+class OpenAIAgent(_AgentTable):
     """Any OpenAI-compatible chat endpoint; Wakeful keeps the conversation."""
 
     adapter: Literal["openai"] = setting(says="how the agent is reached")
@@ -105,7 +115,7 @@ class OpenAIAgent(Table):
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
 
-class AnthropicAgent(Table):
+class AnthropicAgent(_AgentTable):
     """Anthropic's messages endpoint; Wakeful keeps the conversation."""
 
     adapter: Literal["anthropic"] = setting(says="how the agent is reached")
@@ -120,7 +130,7 @@ class AnthropicAgent(Table):
     sessions_max: SessionsMax = setting(50, says=_SESSIONS_SAYS)
 
 
-class CommandAgent(Table):
+class CommandAgent(_AgentTable):
     """A command-line agent, run once for each prompt."""
 
     adapter: Literal["command"] = setting(says="how the agent is reached")
@@ -198,7 +208,7 @@ class CommandAgent(Table):
         return found
 
 
-class PresetAgent(Table):
+class PresetAgent(_AgentTable):
     """A command-line agent that Wakeful knows how to start and continue, and whose output it can read."""
 
     adapter: Literal["claude", "codex", "gemini", "opencode", "qwen", "copilot", "aider", "goose", "cursor", "amp"] = (
@@ -221,11 +231,14 @@ class PresetAgent(Table):
     )
 
 
+UNPRICED: Final = frozenset({"openai", "anthropic", "codex", "gemini", "qwen", "copilot", "goose", "cursor"})
+"""The adapters that report tokens at most: their cost is known only if their model has a price."""
+
 PRESETS: Final = get_args(PresetAgent.model_fields["adapter"].annotation)
 """The adapters that are presets."""
 
 
-class CallAgent(Table):
+class CallAgent(_AgentTable):
     """A Python function."""
 
     adapter: Literal["call"] = setting(says="how the agent is reached")

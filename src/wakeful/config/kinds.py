@@ -153,6 +153,24 @@ def count(least: int, most: int) -> Kind:
     return Kind(f"whole number, {least} to {most}", str(least), read, schema)
 
 
+def amount(least: float, most: float, words: str, example: str) -> Kind:
+    """A number that may have a fraction."""
+
+    def read(value: Any, _: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise refusal(f"{shown(value)} is not a number; write {words} without quotes, like {example}")
+        if not least <= value <= most:
+            raise refusal(f"{shown(value)} is out of range; write {words} from {least:g} to {most:g}")
+        return float(value)
+
+    return Kind(words, example, read, {"type": "number", "minimum": least, "maximum": most})
+
+
+def dollars(example: str = "5.00") -> Kind:
+    """An amount of money."""
+    return amount(0.000001, 1_000_000, "an amount in US dollars", example)
+
+
 def duration(least: str, most: str) -> Kind:
     low, high = parse_duration(least), parse_duration(most)
 

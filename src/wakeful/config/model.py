@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field, ValidationInfo, field_validator
 
 from wakeful.config import kinds
-from wakeful.config.agents import AGENTS, Agent, EchoAgent
+from wakeful.config.agents import AGENTS, UNPRICED, Agent, EchoAgent
 from wakeful.config.channels import CHANNELS, Channel, InboxChannel
 from wakeful.config.faults import refusal
 from wakeful.config.kinds import setting
@@ -23,6 +23,8 @@ from wakeful.config.table import NamedTables, Table
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.integrations.net.guard import is_loopback
 
+_MODEL_NAME: Final = kinds.text("name of a model", most=200, example='"some-model"')
+_PRICE: Final = kinds.amount(0, 100_000, "US dollars per million tokens", "0.60")
 RESERVED_CHANNELS: Final = {"last": "the channel of the last interaction"}
 DEFAULT_AGENT: Final = "default"
 """The agent that always exists: echo, unless the file configures it."""
@@ -227,6 +229,31 @@ class Alerts(Table):
     ] = setting((), says='who may approve by chat, like ["phone:12345"]')
 
 
+class Budgets(Table):
+    """What all agents together may cost."""
+
+    day: Annotated[float | None, kinds.dollars("10.00")] = setting(
+        None, says="US dollars in a day, in the zone of `schedules.timezone`; then schedules are skipped"
+    )
+    month: Annotated[float | None, kinds.dollars("150.00")] = setting(None, says="US dollars in a month")
+    warn_at: Annotated[float, kinds.amount(0.01, 1, "a share of the limit", "0.8")] = setting(
+        0.8, says="alert when this share of a budget is spent"
+    )
+    brake: Annotated[bool, kinds.flag()] = setting(
+        False, says="stop an agent whose turns cost more than ten times its median for an hour"
+    )
+
+
+class Price(Table):
+    """The price of a model, in US dollars per million tokens."""
+
+    input: Annotated[float, _PRICE] = setting(says="input tokens")
+    output: Annotated[float, _PRICE] = setting(says="output tokens, including reasoning")
+    cached_input: Annotated[float | None, _PRICE] = setting(
+        None, says="input tokens read from a cache; default: as input"
+    )
+
+
 class Workflows(Table):
     """Workflows written in Python."""
 
@@ -268,12 +295,15 @@ HOOKS: Final = NamedTables(by=None, default=None, models={"hook": Hook})
 
 TOKENS: Final = NamedTables(by=None, default=None, models={"token": Token})
 
+PRICES: Final = NamedTables(by=None, default=None, models={"price": Price})
+
 ENTRIES: Final[Mapping[str, NamedTables]] = {
     "tokens": TOKENS,
     "agents": AGENTS,
     "hooks": HOOKS,
     "channels": CHANNELS,
     "slots": SLOTS,
+    "prices": PRICES,
 }
 """The tables that contain named tables."""
 
@@ -292,6 +322,8 @@ class Settings(Table):
     delivery: Delivery = Field(default_factory=Delivery)
     channels: Mapping[Annotated[str, kinds.name(reserved=RESERVED_CHANNELS)], Channel] = Field(default_factory=dict)
     alerts: Alerts = Field(default_factory=Alerts)
+    budgets: Budgets = Field(default_factory=Budgets)
+    prices: Mapping[Annotated[str, _MODEL_NAME], Price] = Field(default_factory=dict)
     quota: Quota = Field(default_factory=Quota)
     slots: Mapping[Annotated[str, kinds.name(32)], Slot] = Field(default_factory=dict)
     workflows: Workflows = Field(default_factory=Workflows)
@@ -318,6 +350,21 @@ class Settings(Table):
             message = f"there is no channel '{alerts.channel}'; add [channels.{alerts.channel}], or name one of {named}"
             raise refusal(kinds.short(message), at=("alerts", "channel"))
         return alerts
+
+    @field_validator("prices")
+    @classmethod
+    def _budgets_can_be_counted(cls, prices: Mapping[str, Price], info: ValidationInfo) -> Mapping[str, Price]:
+        """A budget in dollars needs agents whose turns have a known cost."""
+        budgets = info.data.get("budgets")
+        is_for_all = budgets is not None and (budgets.day is not None or budgets.month is not None)
+        for name, agent in info.data.get("agents", {}).items():
+            field = next((one for one in ("budget_day", "budget_month") if getattr(agent, one) is not None), None)
+            if (field is None and not is_for_all) or agent.adapter not in UNPRICED or agent.model in prices:
+                continue
+            model = f'[prices."{agent.model}"]' if agent.model else "model, and its price under [prices]"
+            at = ("agents", name, field) if field else ("budgets",)
+            raise refusal(f"agent '{name}' does not report what its turns cost; add {model}", at=at)
+        return prices
 
     @field_validator("slots")
     @classmethod

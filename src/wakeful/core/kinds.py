@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, get_args
 
 from wakeful.core.description import COMPONENTS, Kind, Object
-from wakeful.core.fields import Fields
+from wakeful.core.fields import Fields, shown
 from wakeful.core.time.instants import Duration, format_duration
 from wakeful.core.time.zones import check_zone
 
@@ -41,6 +41,23 @@ def whole(least: int, most: int | None = None) -> Kind:
 
 def _read_whole(least: int, most: int | None, fields: Fields, name: str) -> int:
     return fields.integer(name, least, least=least, most=most)
+
+
+def _read_dollars(fields: Fields, name: str) -> float | None:
+    value = fields.raw(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= DOLLARS_MAX:
+        fields.fail(name, f"{shown(value)} is not an amount; write US dollars above 0 without quotes, like 0.50")
+        return None
+    return value
+
+
+DOLLARS_MAX: Final = 1_000_000
+DOLLARS: Final = Kind(
+    "amount in US dollars",
+    _read_dollars,
+    {"type": "number", "exclusiveMinimum": 0, "maximum": DOLLARS_MAX, "examples": [0.5]},
+    control="number",
+)
 
 
 def duration(least: Duration = 0) -> Kind:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Dropped, Ending, Failed
 from wakeful.core.run.runs import Run
-from wakeful.core.run.transitions import claimed
+from wakeful.core.run.transitions import claimed, unclaimed
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.engine.effects import apply
@@ -90,6 +90,7 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
         next_looks += [] if rung.again_at is None else [rung.again_at]
         alerts += apply(tx, hooks, rung.effects, now)
         is_more = is_more or rung.rang >= limit
+    claims = _reserve(tx, hooks, claims, now)
     next_due_at = tx.alarms.next_due_at(besides=full)
     next_looks += [] if next_due_at is None else [next_due_at]
     return Claimed(claims, is_more, min(next_looks, default=None), side_tasks, alerts)
@@ -99,7 +100,7 @@ def claim_waiting(tx: Tx, hooks: EngineHooks, *, node_id: int, now: Instant, roo
     """Claim waiting runs that are due in a transaction that has locked lanes before (`engine.settling`). Runs whose
     admission takes locks are left for the next tick, because lanes are locked last."""
     waiting = [run for run in tx.runs.due(now=now, limit=room) if hooks.keepers[run.kind].admits_without_locks]
-    return _claim_known(tx, hooks, waiting, node_id, now) if waiting else []
+    return _reserve(tx, hooks, _claim_known(tx, hooks, waiting, node_id, now), now) if waiting else []
 
 
 def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
@@ -174,9 +175,9 @@ def _admit(
                 until = max(until, now + DEFERRED_MIN)  # a gate that defers to `now` would be checked in a tight loop
                 moved = run._replace(reason=reason, next_attempt_at=until)
                 sorted_runs.waiting.append((moved, _alarm(moved, until)))
-            case Skip(reason=reason):
+            case Skip(reason=reason, error=error):
                 row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
-                sorted_runs.claims.append(Claim(row, Dropped(reason)))
+                sorted_runs.claims.append(Claim(row, Dropped(reason, error)))
             case job:
                 jobs[run.run_id] = job
     return jobs
@@ -196,6 +197,35 @@ def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], sorted_runs: _S
             moved = run if run.reason == "lane" else run._replace(reason="lane")
             sorted_runs.waiting.append((moved, _alarm(moved, run.next_attempt_at, parked=1)))
     return free
+
+
+def _reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> list[Claim]:
+    """The last step: reserve what the runs may cost. It locks budgets without waiting, and nothing is locked after
+    them. A run that does not fit is settled as skipped, or waits as if it had not been claimed."""
+    jobs = [(run, job) for run, job in claims if isinstance(job, Job)]
+    decisions = hooks.accounts.reserve(tx, jobs, now=now) if jobs else {}
+    if not decisions:
+        return claims
+    kept: list[Claim] = []
+    waiting: list[Run] = []
+    for run, job in claims:
+        match decisions.get(run.run_id):
+            case None:
+                kept.append(Claim(run, job))
+            case Skip(reason=reason, error=error):
+                kept.append(Claim(run, Dropped(reason, error)))
+            case Defer(until=until, reason=reason, error=error):
+                waiting.append(unclaimed(run, until=max(until, now + DEFERRED_MIN), reason=reason, error=error))
+            case Job() as changed:
+                kept.append(Claim(run, changed))
+    if waiting:
+        waiting.sort()
+        tx.runs.save_many(waiting)
+        tx.alarms.set_many([_alarm(run, run.next_attempt_at) for run in waiting])
+        held = [(run.lane, run.run_id) for run in waiting if run.lane is not None]
+        if held:
+            tx.lanes.free_many(sorted(held))
+    return kept
 
 
 def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instant) -> Claim:

@@ -365,7 +365,7 @@ class Engine:
                 return 0
             before = moment.now - self._limits.ledger_days * DAY
             tx.nodes.prune(before=before)
-            steps = (tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune)
+            steps = (tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune, tx.charges.prune)
             return max(step(before=before, limit=PRUNE_STEP, since=self._membership.kept_since) for step in steps)
 
         pruned = 0

@@ -6,7 +6,7 @@ so that there is room for its successor. Which run that is is decided as in a ti
 those requested by people first, then by due time. So a long queue does not displace runs outside of its lane.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wakeful.core.run.effects import Alert
@@ -17,7 +17,7 @@ from wakeful.core.run.transitions import closed, ended_attempt, waiting
 from wakeful.core.time.instants import Instant
 from wakeful.engine.claiming import Claim, claim_waiting
 from wakeful.engine.effects import apply
-from wakeful.ports.handlers import EngineHooks, RunKeeper
+from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
@@ -115,8 +115,7 @@ def conclude_all(
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
     before the first lane: they may lock further runs, and lanes are locked after all runs. `freed` are lanes of runs
     that were settled before."""
-    if hooks.redact is not None:
-        kinds = [group._replace(pairs=_masked(group.pairs, hooks.redact)) for group in kinds]
+    kinds = [group._replace(pairs=_finished(group.pairs, hooks)) for group in kinds]
     pairs = [pair for group in kinds for pair in group.pairs]
     settled = [
         fate for keeper, locked, of_kind in kinds if of_kind for fate in keeper.settle(tx, locked, of_kind, now=now)
@@ -151,7 +150,8 @@ def conclude_all(
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
     if lanes:
         tx.lanes.free_many(sorted(lanes))
-    return apply(tx, hooks, [effect for decision in settled for effect in decision.effects], now)
+    booked = hooks.accounts.book(tx, [Booked(*pair, fate) for pair, fate in zip(pairs, settled, strict=True)], now=now)
+    return apply(tx, hooks, [*(effect for decision in settled for effect in decision.effects), *booked], now)
 
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
@@ -166,5 +166,9 @@ def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
     return rows
 
 
-def _masked(pairs: Sequence[tuple[Run, Ending]], redact: Callable[[str], str]) -> list[tuple[Run, Ending]]:
-    return [(run, masked(ending, redact)) for run, ending in pairs]
+def _finished(pairs: Sequence[tuple[Run, Ending]], hooks: EngineHooks) -> list[tuple[Run, Ending]]:
+    """The endings with costs from the table of prices, and without secrets."""
+    redact, priced = hooks.redact, hooks.accounts.priced
+    if redact is None:
+        return [(run, priced(ending)) for run, ending in pairs]
+    return [(run, masked(priced(ending), redact)) for run, ending in pairs]

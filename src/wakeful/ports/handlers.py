@@ -74,6 +74,7 @@ class Settled(NamedTuple):
     settlement: Settlement
     effects: tuple[Effect, ...] = ()
     result: str | None = None  # JSON stored on the run: reply, output, usage
+    agent: str | None = None  # the agent that was asked, and may have cost something
 
 
 class AlarmHandler(Protocol):
@@ -195,6 +196,44 @@ OnSilence: TypeAlias = Callable[[Tx, TickGap], None]
 """Called in the transaction that detects the gap."""
 
 
+class Booked(NamedTuple):
+    """An attempt that ended, and how it is settled."""
+
+    run: Run
+    ending: Ending
+    settled: Settled
+
+
+class Accounts(Protocol):
+    """Keeps the accounts: what attempts cost, and whether budgets allow another one."""
+
+    def priced(self, ending: Ending) -> Ending:
+        """The ending with its cost, if that follows from a table of prices."""
+        ...
+
+    def reserve(self, tx: Tx, claims: Sequence[tuple[Run, Job]], *, now: Instant) -> dict[int, Job | Defer | Skip]:
+        """The last step of a claim: reserve what these attempts may cost. Returns, by run id, those that cannot start
+        now, and jobs that changed."""
+        ...
+
+    def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:
+        """Free the reservations of attempts that ended, and book what they cost."""
+        ...
+
+
+class NoAccounts:
+    """Nothing costs anything."""
+
+    def priced(self, ending: Ending) -> Ending:
+        return ending
+
+    def reserve(self, tx: Tx, claims: Sequence[tuple[Run, Job]], *, now: Instant) -> dict[int, Job | Defer | Skip]:
+        return {}
+
+    def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:
+        return ()
+
+
 class FeatureHooks(NamedTuple):
     """What one feature plugs into the kernel. Features never import each other: they are connected here."""
 
@@ -211,6 +250,7 @@ class FeatureHooks(NamedTuple):
     upcoming: Sequence[UpcomingSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
+    accounts: Accounts | None = None
 
 
 class SettlePlain(Protocol):
@@ -236,3 +276,4 @@ class EngineHooks(NamedTuple):
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get
     settle_plain: SettlePlain = lambda _tx, _ended, *, node_id, now: set()
+    accounts: Accounts = NoAccounts()

@@ -11,10 +11,10 @@ number of statements, and lock and write rows in key order so that two nodes can
 
 Locking rule, the same in every store: the cadence row is the lock of a schedule, the run row the lock of a run, the
 lane row the lock of a lane. Writing an alarm requires the lock of what the alarm rings. Locks are taken in the order
-cadence or workflow, run, lane, addressee.
+cadence or workflow, run, lane, budget, addressee; a claim locks budgets last, and never waits for one.
 
-The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `bus`, `changes`. The
-names that the kernel uses are imported from here.
+The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `money`, `bus`,
+`changes`. The names that the kernel uses are imported from here.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,6 +26,7 @@ from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, Runs
 from wakeful.ports.logins import Logins
+from wakeful.ports.money import Budgets, Charges
 from wakeful.ports.moving import Handovers, Origins
 from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
 from wakeful.ports.plain import PlainPath
@@ -196,6 +197,10 @@ class Tx(Protocol):
     def incidents(self) -> Incidents: ...
     @property
     def bus(self) -> Bus: ...
+    @property
+    def charges(self) -> Charges: ...
+    @property
+    def budgets(self) -> Budgets: ...
 
     @property
     def changes(self) -> list[Change]:

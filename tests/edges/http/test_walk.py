@@ -36,6 +36,7 @@ PASSED_BY_EVERYTHING = (
     "engine.recovery.",
     "engine.store_rollback.",
     "engine.tick_gaps.",
+    "features.money.",  # without a budget it only records what the turn cost
     "features.heartbeat.",  # other features, with nothing to do
     "features.workflows.",
 )
@@ -47,6 +48,7 @@ VALUES = (
     "core.schedule.definition.",
     "core.schedule.health.",
     "core.heartbeat.conversations.",
+    "core.money.",
     "core.run.results.",
     "core.run.runs.",
     "core.run.usage.",
@@ -69,6 +71,7 @@ VALUE_FUNCTIONS = {
     "core.schedule.actions.action_to_json",
     "core.schedule.cadence.in_session",
     "features.schedules.compiled.agent_of",
+    "features.schedules.compiled.Compilations.of_run",
     "app.bootstrap.parts.Parts.conditions",
     "app.lifecycle.AppLifecycle.is_started",
     "core.run.transitions.climbed",

@@ -30,7 +30,7 @@ from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Applier, EngineHooks
+from wakeful.ports.handlers import Applier, EngineHooks, NoAccounts
 from wakeful.ports.live import Live
 from wakeful.ports.store import STORE_ID, Store, Tx
 
@@ -157,6 +157,7 @@ async def assemble_with(
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
         withholds=setup.withholds,
         settle_plain=keeper.settle_plain,
+        accounts=next((plug.accounts for plug in plugs if plug.accounts is not None), NoAccounts()),
         **({} if run_tokens is None else {"run_access": run_tokens.access}),
     )
     appliers[Prove] = partial(prove, hooks=hooks)

@@ -128,6 +128,7 @@ class Dropped:
     """The run is given up before its next attempt, by a gate, a pause or a removal."""
 
     reason: str
+    error: str | None = None  # why, in words
 
 
 @dataclass(frozen=True, slots=True)

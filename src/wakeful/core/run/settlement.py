@@ -153,8 +153,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return _after_loss(run, policy, ending, now=now)
         case Forgotten(reason=reason, error=error):
             return Close("unknown", run.rung, error, reason, is_counted=False)
-        case Dropped(reason=reason):
-            return _given_up(run, reason)
+        case Dropped(reason=reason, error=error):
+            return _given_up(run, reason, error)
         case StuckRunEnded(is_seen=is_seen):
             return _after_stuck(run, is_seen)
         case _:
@@ -221,11 +221,11 @@ def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settle
             return Close("unknown", rung, error, reason, stuck=not lost.is_over, is_urgent=True)
 
 
-def _given_up(run: Run, reason: str) -> Close:
+def _given_up(run: Run, reason: str, error: str | None) -> Close:
     """A waiting run that will not be tried again: failed if it was ever tried, otherwise skipped."""
-    if run.attempt > 0 and run.error is not None:
+    if run.attempt > 0 and run.error is not None and run.error != error:
         return Close("failed", run.rung, run.error, reason, is_observed=False)
-    return Close("skipped", run.rung, None, reason)
+    return Close("skipped", run.rung, error, reason)
 
 
 def after_close(

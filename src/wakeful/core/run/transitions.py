@@ -58,6 +58,24 @@ def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: Ru
     ))  # fmt: skip
 
 
+def unclaimed(run: Run, *, until: Instant, reason: str, error: str | None) -> Run:
+    """The row of a run that was claimed in this transaction and may not start after all: it waits, as if it had not
+    been claimed."""
+    attempt = run.attempt - 1
+    return run._replace(
+        outcome="waiting",
+        reason=reason,
+        rung=None,
+        attempt=attempt,
+        owner=None,
+        started_at=None if attempt == 0 else run.started_at,
+        claimed_at=None,
+        deadline_at=None,
+        next_attempt_at=until,
+        error=error if run.error is None or attempt == 0 else run.error,
+    )
+
+
 def climbed(ladder: str | None, rung: RungName, now: Instant) -> str:
     """The ladder with one more rung."""
     rungs: dict[str, Any] = {} if ladder is None else json.loads(ladder)

@@ -5,7 +5,7 @@ Theory of operation
 Every provider uses its own names. Here there is one set: `input` is everything that was sent, including the part read
 from a cache (`cachedInput`); `output` is everything that was generated, including the part used for thinking
 (`reasoning`); `total` is both. `cost` is in US dollars. An unknown field is left out, never written as 0. `complete`
-returns the external shape, with null for unknown fields.
+returns the external shape, with null for unknown fields. `priced` says where a cost comes from.
 
 Some programs report totals of a whole session; for these, `since` subtracts what was known before.
 """
@@ -26,6 +26,8 @@ class Usage(TypedDict, total=False):
     total: int
     model: str
     cost: float
+    priced: Literal["table"]  # the cost is ours, from a table of prices; left out: the program reported it
+    listPrice: bool  # the cost is what the tokens would cost; a subscription is paid differently
 
 
 COUNTS: Final = ("input", "cachedInput", "output", "reasoning", "total")
@@ -71,7 +73,8 @@ def usage_of(counts: object) -> Usage | None:
         known["input"] += (read or 0) + (written or 0)
         known.setdefault("cachedInput", read or 0)
     model, cost = counts.get("model"), next((counts[name] for name in _COSTS if is_cost(counts.get(name))), None)
-    return usage(**known, model=model if isinstance(model, str) else None, cost=cost)
+    found = usage(**known, model=model if isinstance(model, str) else None, cost=cost)
+    return None if found is None else _labelled(found, counts)
 
 
 def usage(
@@ -112,6 +115,8 @@ def added(first: Usage | None, second: Usage | None) -> Usage | None:
     models = {part["model"] for part in (first, second) if "model" in part}
     if len(models) == 1:
         sums["model"] = models.pop()
+    for part in (first, second):
+        _labelled(sums, part)
     return cast(Usage, sums)
 
 
@@ -134,12 +139,12 @@ def complete(kept: object) -> dict[str, Any] | None:
     if known is None:
         return None
     fields = {name: known.get(name) for name in (*COUNTS, "model", "cost")}
-    return {**fields, "priced": priced(known)}
+    return {**fields, "priced": priced(known), "listPrice": known.get("listPrice", False)}
 
 
 def priced(known: Usage | None) -> Priced:
     """How the cost is known."""
-    return "unknown" if known is None or known.get("cost") is None else "reported"
+    return "unknown" if known is None or known.get("cost") is None else known.get("priced", "reported")
 
 
 def is_count(value: object) -> bool:
@@ -148,6 +153,16 @@ def is_count(value: object) -> bool:
 
 def is_cost(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= COST_MAX
+
+
+def _labelled(known: Any, counts: Mapping[Any, Any]) -> Any:
+    """Take over where a cost comes from."""
+    if known.get("cost") is not None:
+        if counts.get("priced") == "table":
+            known["priced"] = "table"
+        if counts.get("listPrice") is True:
+            known["listPrice"] = True
+    return known
 
 
 def _first(counts: Mapping[Any, Any], names: tuple[str, ...]) -> int | None:

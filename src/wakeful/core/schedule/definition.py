@@ -10,6 +10,7 @@ from wakeful.core.description import COMPONENTS, Field, Kind, Object, described
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, shown
 from wakeful.core.kinds import CHANNEL, FLAG, NAME, TEXT, choice, duration, nested, whole
+from wakeful.core.money.schedule_budget import BUDGET_KIND, ScheduleBudget
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.settlement import Policy
 from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Prompt
@@ -29,6 +30,7 @@ from wakeful.core.schedule.policies import (
     Retry,
     stagger_offset,
 )
+from wakeful.core.schedule.pre_check import PRE_CHECK_KIND, PreCheck
 from wakeful.core.time.active_hours import ACTIVE_HOURS, ActiveHours
 from wakeful.core.time.instants import Duration
 from wakeful.core.time.spacing import shortest_gap
@@ -154,6 +156,11 @@ class Definition:
         Field(
             nested(RETRY), "retries of the same instant", usual="for a prompt: until the next instant; otherwise none"
         ),
+    ] = None
+    budget: Annotated[ScheduleBudget | None, Field(BUDGET_KIND, "what a prompt may cost", usual="no limit")] = None
+    check: Annotated[
+        PreCheck | None,
+        Field(PRE_CHECK_KIND, "asked before the agent of a prompt is", "Check first", usual="the agent is asked"),
     ] = None
 
 

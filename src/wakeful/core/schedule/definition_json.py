@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain
-from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Call, action_to_json
+from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Call, Prompt, action_to_json
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE, Definition, check_slug, retry_of, usual_retry
 from wakeful.core.schedule.policies import RETRY
 from wakeful.core.time.instants import Instant
@@ -88,6 +88,9 @@ def _definition(slug: str, timing: Timing, action: ActionSpec, options: dict[str
     if retry is not None and (retry.on or retry.give_up_on) and not isinstance(action, Call):
         field = "retry.on" if retry.on else "retry.giveUpOn"
         raise Invalid(FieldError(field, "is about exceptions, which only a call raises; leave it out"))
+    for name in ("budget", "check"):
+        if options.get(name) is not None and not isinstance(action, Prompt):
+            raise Invalid(FieldError(name, "only works with a prompt; leave it out"))
     if retry == usual_retry(action):
         options["retry"] = None  # an explicit default is the same definition
     return Definition(slug, timing, action, **options)

@@ -16,6 +16,7 @@ class Defer:
 
     until: Instant
     reason: str
+    error: str | None = None  # why, in words
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Skip:
     """The run will not happen."""
 
     reason: str
+    error: str | None = None  # why, in words
 
 
 Decision: TypeAlias = Defer | Skip | None

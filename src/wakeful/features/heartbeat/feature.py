@@ -8,6 +8,7 @@ from wakeful.core.run.effects import RaiseEvent, RequestWake, TakeMessage
 from wakeful.core.schedule.actions import Event, Prompt
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, Notes, notes_in
+from wakeful.features.heartbeat.agent_runs import BudgetNote, no_note
 from wakeful.features.heartbeat.alarms import HeartbeatAlarms
 from wakeful.features.heartbeat.commands import wake
 from wakeful.features.heartbeat.events import Apply, EventAction, raise_event
@@ -51,6 +52,7 @@ class HeartbeatFeature:
         ring_bell: Callable[[], None],
         apply: Apply,
         node: str | None = None,
+        budget_note: BudgetNote = no_note,
     ) -> FeatureHooks:
         """Apply the settings and register the hooks."""
         self._store, self._clock, self._ring_bell = store, clock, ring_bell
@@ -76,7 +78,7 @@ class HeartbeatFeature:
         return FeatureHooks(
             alarms=[HeartbeatAlarms(read_terms)],
             keepers=[
-                keeper(read_terms, store_id, receipt_url, node, has_agents=turns is not None)
+                keeper(read_terms, store_id, receipt_url, node, has_agents=turns is not None, budget_note=budget_note)
                 for keeper in (TurnRuns, MessageRuns)
             ],
             actions=own,

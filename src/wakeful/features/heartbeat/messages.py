@@ -104,10 +104,10 @@ class MessageRuns(AgentRuns):
         return Job(Prompt(kept["text"], kept["agent"]), self._fire(run, name), self._terms().timeout, "retry")
 
     def _settle(self, tx: Tx, locked: dict[int, Cadence], run: Run, ending: Ending, now: Instant) -> Settled:
-        settlement = _after_attempt(run, ending, now)
+        settlement, agent = _after_attempt(run, ending, now), _kept(run)["agent"]
         if isinstance(settlement, Wait):
-            return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result))
-        settlement, said = self._answer(run, ending, settlement)
+            return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result), agent=agent)
+        settlement, said = self._answer(run, ending, settlement, self._budget_note(tx, agent, now))
         cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
         if settlement.outcome == "succeeded" and locked[run.schedule_id].last_outcome in ERRORS:
             effects += (Recovered((unanswered(run.schedule_id),)),)
@@ -115,10 +115,14 @@ class MessageRuns(AgentRuns):
             cadence = in_session(cadence, session_of(ending), self._node)
         locked[run.schedule_id] = cadence
         tx.cadences.save_many([cadence])
-        return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
+        kept = kept_of(ending, earlier=run.result, is_late=not run.is_open)
+        return Settled(settlement, effects + said, kept, agent)
 
-    def _answer(self, run: Run, ending: Ending, close: Close) -> tuple[Close, tuple[Effect, ...]]:
-        """The reply to the sender, or a note that there is none."""
+    def _answer(
+        self, run: Run, ending: Ending, close: Close, budget_note: str | None
+    ) -> tuple[Close, tuple[Effect, ...]]:
+        """The reply to the sender, or a note that there is none. No budget keeps a person from an answer, but it says
+        so."""
         kept = _kept(run)
         channel, to = kept["channel"], kept["to"]
         if close.outcome != "succeeded":
@@ -130,6 +134,7 @@ class MessageRuns(AgentRuns):
         reply = ending.reply if isinstance(ending, Done) else None
         text = "" if reply is None else stripped(reply, self._terms().ack.token)
         if text:
+            text = text if budget_note is None else f"{text}\n\n{budget_note}"
             return close._replace(reason="sent"), (Deliver(text, channel, to, run.run_id, conversation(channel, to)),)
         if reply is not None and reply.strip():  # only the ack token: the agent chose not to reply
             return close._replace(reason="ok-ack"), ()

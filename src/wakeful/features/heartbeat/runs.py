@@ -68,10 +68,11 @@ class TurnRuns(AgentRuns):
 
     def _settle(self, tx: Tx, locked: Locked, run: Run, ending: Ending, now: Instant) -> Settled:
         terms = self._terms()
+        agent = _kept(run).get("agent", terms.agent)
         heartbeat, cadence = locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id]
         settlement = _after_attempt(run, ending, now)
         if isinstance(settlement, Wait):
-            return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result))
+            return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result), agent=agent)
         said: tuple[Effect, ...] = ()
         if settlement.outcome == "succeeded":
             carried = _acknowledged(tx, run)
@@ -91,7 +92,8 @@ class TurnRuns(AgentRuns):
         save(tx, heartbeat, locked.cadences[run.schedule_id], cadence, terms.beats)
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)
-        return Settled(settlement, effects + said, kept_of(ending, earlier=run.result, is_late=not run.is_open))
+        kept = kept_of(ending, earlier=run.result, is_late=not run.is_open)
+        return Settled(settlement, effects + said, kept, agent)
 
 
 def _of_the_same_instant(effect: Effect) -> Effect:

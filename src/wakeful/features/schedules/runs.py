@@ -71,7 +71,7 @@ class ScheduleRuns:
         for run, ending in ended:
             cadence, compiled = cadences.get(run.schedule_id), current.get(run.schedule_id)
             result, moved = _settle(run, ending, own[run.run_id], cadence, compiled, self._node, now)
-            settled.append(result)
+            settled.append(result._replace(agent=_asked(own[run.run_id])))
             if cadence is not None and moved is not None:
                 if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
                     if moved.state == "active":
@@ -168,6 +168,10 @@ class ScheduleRuns:
 def _is_plain(compiled: Mapping[int, Compiled | Broken], run: Run) -> bool:
     known = compiled.get(run.schedule_id)
     return isinstance(known, Compiled) and known.is_plain and known.version == run.version
+
+
+def _asked(own: Compiled | Broken) -> str | None:
+    return agent_of(own) if isinstance(own, Compiled) else None
 
 
 def _settle(

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.core.run.results import Failed
-from wakeful.core.run.usage import usage_of
 from wakeful.integrations.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
 from wakeful.integrations.agents.reply import reply_of
 from wakeful.ports.agent import Replied, Transcripts
@@ -49,4 +48,4 @@ def _answer(value: Any) -> Replied | Failed:
     text = "".join(texts)
     if (not texts and reason != "end_turn") or (reason == "max_tokens" and not text.strip()):
         return Failed(f"the model gave no text (stop reason {str(reason)[:50]}); raise max_tokens")
-    return Replied(reply_of(text + CUT if reason == "max_tokens" else text), usage=usage_of(value.get("usage")))
+    return Replied(reply_of(text + CUT if reason == "max_tokens" else text))

@@ -8,12 +8,13 @@ them would be sent with every beat.
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.heartbeat.acknowledgement import judge
 from wakeful.core.run.results import Failed
 from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import Usage, usage_of
 from wakeful.core.time.instants import MINUTE, Duration
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.one_shot import OneShot
@@ -156,15 +157,17 @@ class ChatAgent:
             return Failed(str(error))
         if not response.is_ok:
             return self._client.failure(response)
-        return await self._read(response)
+        return await self._read(response, ask.model)
 
-    async def _read(self, response: Response) -> Replied | Failed:
+    async def _read(self, response: Response, model: str) -> Replied | Failed:
         if not response.is_whole:
             return Failed(f"the response is longer than {response.body.size} bytes; ask for less, or set max_tokens")
         value = await response.json()
         if not isinstance(value, dict):
             return Failed("the response is not a JSON object; check that the url points to a chat endpoint")
-        return self._dialect.answer(value)
+        answer, used = self._dialect.answer(value), usage_of(value.get("usage"))
+        # A refusal costs tokens as well. The model is the one that was asked for: prices are listed by that name.
+        return answer if used is None else replace(answer, usage=_of_model(used, model))
 
     async def _remember(self, session_id: str, spoken: TranscriptTurn) -> str | None:
         try:
@@ -181,6 +184,10 @@ def _worth_keeping(turn: Turn, prompt: str, reply: str) -> TranscriptTurn | None
         return TranscriptTurn(key, prompt, reply)
     is_silent = judge(reply, memory.silence).text is None
     return None if is_silent else TranscriptTurn(key, marked(memory.text, turn.fire.slug), reply)
+
+
+def _of_model(used: Usage, model: str) -> Usage:
+    return {"model": model, **used}
 
 
 def _new_session(fire: Fire) -> str:

@@ -162,6 +162,8 @@ def read_printed(
         return Failed(matched.problem, permanent=True, output=shown)
     program, values = settings.argv[0].rpartition("/")[2], _values(settings, printed.stdout)
     usage = usage_of(_at(values, settings.usage_path))
+    if usage is not None and settings.model is not None:
+        usage = {"model": settings.model, **usage}
     limited = matched.found.get("limit_pattern")
     until = None if limited is None else printed_reset(limited, printed, ReadMoment(now, settings.zone))
     if until is not None:

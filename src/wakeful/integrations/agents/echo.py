@@ -22,7 +22,7 @@ class EchoAgent:
     def begin(self, turn: Turn) -> Exchange:
         async def send(ladder: Ladder) -> Answer:
             await ladder.climb("sent")
-            return Replied(reply_of(marked(turn.prompt, turn.fire.slug)))
+            return Replied(reply_of(marked(turn.prompt, turn.fire.slug)), usage={"cost": 0.0})
 
         return OneShot(send)
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakeful.core.run.results import Failed
-from wakeful.core.run.usage import usage_of
 from wakeful.integrations.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
 from wakeful.integrations.agents.reply import reply_of
 from wakeful.integrations.system.text import one_line
@@ -44,7 +43,7 @@ def _answer(value: Any) -> Replied | Failed:
     text = _text(message.get("content"))
     if text is None or (reason == "length" and not text.strip()):
         return Failed(f"the model gave no text (finish reason {str(reason)[:50]}); raise max_tokens, or remove tools")
-    return Replied(reply_of(text + CUT if reason == "length" else text), usage=usage_of(value.get("usage")))
+    return Replied(reply_of(text + CUT if reason == "length" else text))
 
 
 def _text(content: Any) -> str | None:

@@ -139,6 +139,8 @@ class PresetAgent:
         preset, model = self._settings.preset, self._model(turn.config)
         now_in = self._session_after(turn, session_id, reading)
         usage = await self._usage(session_id, now_in, reading)
+        if usage is not None and model is not None:
+            usage = {"model": model, **usage}
         refused = tuple(reply_of(name[:TOOL_MAX]) or "" for name in reading.refused[:TOOLS_MAX])
         if refused:
             notes.append(

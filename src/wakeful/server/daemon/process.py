@@ -179,9 +179,11 @@ class _Daemon:
     def _app(self, *, api_at: str) -> Wakeful:
         from wakeful.app import Wakeful
         from wakeful.app.bootstrap import resolve_zone
+        from wakeful.app.money import money_of
         from wakeful.app.quota import QuotaSlots
         from wakeful.features.heartbeat.feature import HeartbeatFeature
         from wakeful.features.heartbeat.from_settings import terms_of
+        from wakeful.features.money.feature import Money
         from wakeful.integrations.agents.from_settings import AgentRegistry
         from wakeful.integrations.channels.from_settings import ConfiguredChannels
 
@@ -212,6 +214,7 @@ class _Daemon:
             channels=ways(self._settings),
             delivery=delivery_of(self._settings),
             alerts=alerts_of(self._settings),
+            budgets=Money(money_of(self._settings), read=money_of),
             receipts_at=self._settings.server.public_url or api_at,
             api_at=api_at,
             home=str(self._home),

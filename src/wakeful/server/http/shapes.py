@@ -119,6 +119,9 @@ class Usage(Shape):
     model: str | None
     cost: Annotated[float | None, Field(description="in US dollars")]
     priced: Priced
+    list_price: Annotated[
+        bool, Field(description="the cost is the list price of the tokens; a subscription is paid differently")
+    ] = False
 
 
 class Run(Shape):

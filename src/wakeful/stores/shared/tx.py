@@ -16,6 +16,7 @@ from wakeful.stores.shared.incidents import SharedIncidents
 from wakeful.stores.shared.logins import SharedLogins
 from wakeful.stores.shared.messages import SharedMessages
 from wakeful.stores.shared.meta import SharedMeta
+from wakeful.stores.shared.money import SharedBudgets, SharedCharges
 from wakeful.stores.shared.moving import SharedHandovers, SharedOrigins
 from wakeful.stores.shared.nodes import SharedNodes
 from wakeful.stores.shared.owners import SharedOwners
@@ -43,10 +44,12 @@ class StoreTx:
     __slots__ = (
         "alarms",
         "answers",
+        "budgets",
         "bus",
         "cadences",
         "changes",
         "channels",
+        "charges",
         "db",
         "deliveries",
         "handovers",
@@ -96,6 +99,8 @@ class StoreTx:
         self.bus = SharedBus(db)
         self.origins = SharedOrigins(db)
         self.handovers = SharedHandovers(db)
+        self.charges = SharedCharges(db)
+        self.budgets = SharedBudgets(db, self.charges)
 
     def report(self, report: Report) -> None:
         self.changes.append(report)

@@ -125,3 +125,78 @@ CREATE TABLE handovers (
   created_at  bigint NOT NULL,
   updated_at  bigint NOT NULL
 );
+-- Money: what each attempt of an agent's turn used and cost, in billionths of a dollar. A row is open from the claim of
+-- the attempt until it ends. `cost` and `tokens` are unknown if nothing was reported; `held_` is what budgets count then.
+CREATE TABLE charges (
+  run_id       bigint NOT NULL,
+  attempt      bigint NOT NULL,
+  owner_id     bigint NOT NULL,
+  agent        text COLLATE "C",
+  model        text COLLATE "C",
+  at           bigint NOT NULL,
+  settled_at   bigint,
+  input        bigint,
+  cached_input bigint,
+  output       bigint,
+  reasoning    bigint,
+  tokens       bigint,
+  cost         bigint,
+  priced       text COLLATE "C" NOT NULL,
+  held_cost    bigint NOT NULL,
+  held_tokens  bigint NOT NULL,
+  PRIMARY KEY (run_id, attempt)
+);
+CREATE INDEX charges_at ON charges (at);
+CREATE INDEX charges_of_owner ON charges (owner_id, at);
+CREATE INDEX charges_of_agent ON charges (agent, at) WHERE agent IS NOT NULL;
+
+-- Money: one budget in one period: the lock under which runs reserve, and the sums. Limits are settings, or set by a
+-- person (`budget_limits`), or in a definition.
+CREATE TABLE budgets (
+  budget_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  scope     text COLLATE "C" NOT NULL,
+  unit      text COLLATE "C" NOT NULL,
+  period    text COLLATE "C" NOT NULL,
+  starts_at bigint NOT NULL,
+  ends_at   bigint NOT NULL,
+  zone      text COLLATE "C" NOT NULL,
+  spent     bigint NOT NULL,
+  reserved  bigint NOT NULL,
+  UNIQUE (scope, unit, period, starts_at, ends_at)
+);
+CREATE INDEX budgets_ended ON budgets (ends_at);
+
+-- Money: what an open attempt has reserved in a budget.
+CREATE TABLE reservations (
+  run_id    bigint NOT NULL,
+  attempt   bigint NOT NULL,
+  budget_id bigint NOT NULL,
+  amount    bigint NOT NULL,
+  PRIMARY KEY (run_id, attempt, budget_id)
+);
+
+-- Money: limits that a person set; they replace those of the settings. Agents that were stopped because of their cost.
+CREATE TABLE budget_limits (
+  scope  text COLLATE "C" NOT NULL,
+  unit   text COLLATE "C" NOT NULL,
+  period text COLLATE "C" NOT NULL,
+  amount bigint NOT NULL,
+  set_at bigint NOT NULL,
+  PRIMARY KEY (scope, unit, period)
+);
+CREATE TABLE brakes (
+  agent text COLLATE "C" PRIMARY KEY,
+  at    bigint NOT NULL,
+  text  text COLLATE "C" NOT NULL
+);
+
+-- Pre-checks: instants at which a check found nothing are one row; the ids of the rows that were merged still resolve.
+CREATE TABLE merged_runs (
+  run_id  bigint PRIMARY KEY,
+  into_id bigint NOT NULL
+);
+CREATE INDEX merged_runs_into ON merged_runs (into_id);
+
+-- Schedules with a budget, found without a walk.
+CREATE INDEX schedules_with_budget ON schedules (schedule_id)
+  WHERE deleted_at IS NULL AND strpos(definition, '"budget":{') > 0;

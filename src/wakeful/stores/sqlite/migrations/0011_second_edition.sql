@@ -148,3 +148,78 @@ CREATE TABLE handovers (
   created_at  INTEGER NOT NULL,
   updated_at  INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
+-- Money: what each attempt of an agent's turn used and cost, in billionths of a dollar. A row is open from the claim of
+-- the attempt until it ends. `cost` and `tokens` are unknown if nothing was reported; `held_` is what budgets count then.
+CREATE TABLE charges (
+  run_id       INTEGER NOT NULL,
+  attempt      INTEGER NOT NULL,
+  owner_id     INTEGER NOT NULL,
+  agent        TEXT,
+  model        TEXT,
+  at           INTEGER NOT NULL,
+  settled_at   INTEGER,
+  input        INTEGER,
+  cached_input INTEGER,
+  output       INTEGER,
+  reasoning    INTEGER,
+  tokens       INTEGER,
+  cost         INTEGER,
+  priced       TEXT NOT NULL,
+  held_cost    INTEGER NOT NULL,
+  held_tokens  INTEGER NOT NULL,
+  PRIMARY KEY (run_id, attempt)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX charges_at ON charges (at);
+CREATE INDEX charges_of_owner ON charges (owner_id, at);
+CREATE INDEX charges_of_agent ON charges (agent, at) WHERE agent IS NOT NULL;
+
+-- Money: one budget in one period: the lock under which runs reserve, and the sums. Limits are settings, or set by a
+-- person (`budget_limits`), or in a definition.
+CREATE TABLE budgets (
+  budget_id INTEGER PRIMARY KEY,
+  scope     TEXT NOT NULL,
+  unit      TEXT NOT NULL,
+  period    TEXT NOT NULL,
+  starts_at INTEGER NOT NULL,
+  ends_at   INTEGER NOT NULL,
+  zone      TEXT NOT NULL,
+  spent     INTEGER NOT NULL,
+  reserved  INTEGER NOT NULL,
+  UNIQUE (scope, unit, period, starts_at, ends_at)
+) STRICT;
+CREATE INDEX budgets_ended ON budgets (ends_at);
+
+-- Money: what an open attempt has reserved in a budget.
+CREATE TABLE reservations (
+  run_id    INTEGER NOT NULL,
+  attempt   INTEGER NOT NULL,
+  budget_id INTEGER NOT NULL,
+  amount    INTEGER NOT NULL,
+  PRIMARY KEY (run_id, attempt, budget_id)
+) STRICT, WITHOUT ROWID;
+
+-- Money: limits that a person set; they replace those of the settings. Agents that were stopped because of their cost.
+CREATE TABLE budget_limits (
+  scope  TEXT NOT NULL,
+  unit   TEXT NOT NULL,
+  period TEXT NOT NULL,
+  amount INTEGER NOT NULL,
+  set_at INTEGER NOT NULL,
+  PRIMARY KEY (scope, unit, period)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE brakes (
+  agent TEXT PRIMARY KEY,
+  at    INTEGER NOT NULL,
+  text  TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Pre-checks: instants at which a check found nothing are one row; the ids of the rows that were merged still resolve.
+CREATE TABLE merged_runs (
+  run_id  INTEGER PRIMARY KEY,
+  into_id INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX merged_runs_into ON merged_runs (into_id);
+
+-- Schedules with a budget, found without a walk.
+CREATE INDEX schedules_with_budget ON schedules (schedule_id)
+  WHERE deleted_at IS NULL AND instr(definition, '"budget":{') > 0;

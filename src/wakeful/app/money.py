@@ -1,0 +1,78 @@
+"""Money in the hands of an app: plugged in with what the settings say, or what a Python program says."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wakeful.app.bootstrap import FeatureContext
+from wakeful.core.money.budgets import AGENT, EVERYTHING, Limit
+from wakeful.core.money.prices import Price, nano
+from wakeful.core.run.runs import Run
+from wakeful.core.time.timing import Once
+from wakeful.features.money.feature import Money
+from wakeful.features.money.terms import AgentPricing, MoneyTerms, RunTerms, TermsOf
+from wakeful.features.schedules.compiled import KIND, Compilations, Compiled
+from wakeful.ports.handlers import FeatureHooks
+from wakeful.ports.store import Tx
+
+if TYPE_CHECKING:
+    from wakeful.config import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budgets:
+    """Budgets and prices of a Python program, as `[budgets]` and `[prices]` in the settings."""
+
+    day: float | None = None  # US dollars, over all agents
+    month: float | None = None
+    agents_day: Mapping[str, float] = field(default_factory=dict)  # by agent
+    agents_month: Mapping[str, float] = field(default_factory=dict)
+    warn_at: float = 0.8
+    brake: bool = False
+    prices: Mapping[str, Price] = field(default_factory=dict)  # by model
+
+    def feature(self) -> Money:
+        """What is plugged in."""
+        limits = [
+            *_limits(EVERYTHING, self.day, self.month),
+            *(limit for name, amount in self.agents_day.items() for limit in _limits(f"{AGENT}{name}", amount, None)),
+            *(limit for name, amount in self.agents_month.items() for limit in _limits(f"{AGENT}{name}", None, amount)),
+        ]
+        return Money(MoneyTerms(dict(self.prices), tuple(sorted(limits)), self.warn_at, self.brake))
+
+
+def money_of(settings: "Settings") -> MoneyTerms:
+    """The terms in the settings."""
+    from wakeful.config.agents import UNPRICED
+
+    budgets = settings.budgets
+    limits = _limits(EVERYTHING, budgets.day, budgets.month)
+    agents: dict[str, AgentPricing] = {}
+    for name, agent in settings.agents.items():
+        limits += _limits(f"{AGENT}{name}", agent.budget_day, agent.budget_month)
+        agents[name] = AgentPricing(agent.model, agent.adapter not in UNPRICED)
+    prices = {model: Price(price.input, price.output, price.cached_input) for model, price in settings.prices.items()}
+    return MoneyTerms(prices, tuple(sorted(limits)), budgets.warn_at, budgets.brake, agents)
+
+
+def _limits(scope: str, day: float | None, month: float | None) -> list[Limit]:
+    limits = [] if day is None else [Limit(scope, "usd", "day", nano(day))]
+    return limits if month is None else [*limits, Limit(scope, "usd", "month", nano(month))]
+
+
+async def plug_money(money: Money, context: FeatureContext) -> FeatureHooks:
+    """Plug it into an app."""
+    return money.plug(terms_of=terms_of(context.compilations), zone=lambda: context.terms.value.default_zone)
+
+
+def terms_of(compilations: Compilations) -> TermsOf:
+    """What the definition of a schedule's run says about money."""
+
+    def read(tx: Tx, run: Run) -> RunTerms | None:
+        compiled = compilations.of_run(tx, run) if run.kind == KIND else None
+        if not isinstance(compiled, Compiled):
+            return None
+        definition = compiled.definition
+        return RunTerms(definition.slug, definition.budget, isinstance(definition.timing, Once))
+
+    return read

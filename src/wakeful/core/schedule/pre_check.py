@@ -1,0 +1,58 @@
+"""`check` of a schedule: a command or a request that decides whether the agent is asked at all.
+
+Exit code 0, or status 2xx, with output: there is something to do, and the output is given to the agent. Without output
+(or 204): there is nothing to do. Anything else is a failed check, and `onError` decides.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias
+
+from wakeful.core.description import Field, described
+from wakeful.core.fields import Fields
+from wakeful.core.kinds import choice, nested
+from wakeful.core.schedule.actions import OBJECTS, Command, Http
+from wakeful.core.time.instants import MINUTE, Duration
+
+OnError: TypeAlias = Literal["wake", "skip"]
+
+CHECK_TIMEOUT: Final[Duration] = MINUTE
+CHECK_OUTPUT_MAX: Final = 16 * 1024
+"""In bytes; the rest is cut off."""
+
+NOTHING_TO_DO: Final = "nothing to do"
+"""The reason of an instant whose check found nothing."""
+
+CHECKED: Final = "check"
+"""The reason of a run between its check and its turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreCheck:
+    """A command or a request, asked before the agent is; without output there is nothing to do."""
+
+    command: Annotated[Command | None, Field(nested(OBJECTS["command"]), "a program; exit code 0 is required")] = None
+    http: Annotated[Http | None, Field(nested(OBJECTS["http"]), "a request; a status of 2xx is required")] = None
+    on_error: Annotated[
+        OnError, Field(choice(OnError), "what happens if the check itself fails", "If the check fails")
+    ] = "wake"
+
+    @property
+    def action(self) -> Command | Http:
+        found = self.command or self.http
+        assert found is not None  # noqa: S101 - one of the two is required
+        return found
+
+
+def _one_of_both(fields: Fields, check: PreCheck) -> None:
+    if (check.command is None) == (check.http is None):
+        cure = 'write for example {"command": {"argv": ["./new-mail"]}}'
+        fields.fail("command", f"exactly one of command and http is required; {cure}")
+
+
+PRE_CHECK: Final = described(PreCheck, name="Check", says=PreCheck.__doc__ or "", check=_one_of_both)
+PRE_CHECK_KIND: Final = nested(PRE_CHECK)
+
+
+def with_output(prompt: str, output: str) -> str:
+    """The prompt with what the check found."""
+    return f"{prompt}\n\n[check]\n{output}"

@@ -1,0 +1,219 @@
+"""Booking: an attempt ended. Its reservation is freed, its cost is booked, and people are told what matters."""
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from wakeful.core.money.budgets import AGENT, BUDGET, EVERYTHING, SCHEDULE, Budget, Limit
+from wakeful.core.money.charges import Charge, opened, settled
+from wakeful.core.money.prices import nano
+from wakeful.core.money.schedule_budget import limits_of
+from wakeful.core.run.effects import Alert, Effect, Recovered
+from wakeful.core.run.results import Busy, Dropped, Failed, Lost, Throttled
+from wakeful.core.run.runs import Run, rung_index
+from wakeful.core.run.usage import usage_of
+from wakeful.core.time.instants import DAY, HOUR, Duration, Instant, format_instant
+from wakeful.features.money.terms import MoneyTerms, RunTerms, applying, effective
+from wakeful.features.money.words import amount_text, budget_name
+from wakeful.ports.handlers import Booked
+from wakeful.ports.money import Brake
+from wakeful.ports.store import Tx
+
+EXPENSIVE: Final = 5
+"""How many times its own median an agent's turns cost when people are told."""
+
+BRAKE_AT: Final = 10
+"""How many times when it is stopped, if the settings say so."""
+
+COMPARED: Final[Duration] = HOUR
+BASELINE: Final[Duration] = 30 * DAY
+BASELINE_MIN: Final = 10  # turns; with fewer nothing is usual yet
+BASELINE_MAX: Final = 500
+TURNS_MIN: Final = 2  # one expensive turn is not a trend
+
+
+class Booking:
+    """Books the attempts of one settlement."""
+
+    def __init__(self, tx: Tx, terms: MoneyTerms, now: Instant) -> None:
+        self._tx = tx
+        self._terms = terms
+        self._now = now
+        self._limits = effective(tx, terms)
+
+    def book(self, ended: Sequence[tuple[Booked, RunTerms | None]]) -> list[Effect]:
+        charges = self._tx.charges.of_runs(sorted({one.run.run_id for one, _ in ended}))
+        known = {(charge.run_id, charge.attempt): charge for charge in charges}
+        effects: list[Effect] = []
+        for one, run_terms in sorted(ended, key=lambda pair: pair[0].run.run_id):
+            limits = self._limits_of(one.run, one.settled.agent, run_terms)
+            if isinstance(one.ending, Dropped) and one.ending.reason == BUDGET:
+                effects += self._told_of_skip(one.ending, limits)
+                continue
+            charge = known.get((one.run.run_id, one.run.attempt))
+            after = self._book(one, charge)
+            if after is None:
+                continue
+            effects += self._after(one.run, after, limits, run_terms)
+        return effects
+
+    def _book(self, one: Booked, charge: Charge | None) -> Charge | None:
+        """Free and book; None if there is nothing to book."""
+        run, usage = one.run, usage_of(getattr(one.ending, "usage", None))
+        if charge is None:
+            if usage is None:
+                return None
+            charge = opened(run.run_id, run.attempt, run.schedule_id, one.settled.agent, run.claimed_at or self._now)
+        elif charge.settled_at is not None and usage is None:
+            return None
+        if usage is None and _never_asked(one):
+            self._free(charge)
+            return None
+        after = settled(charge, usage, self._now)
+        self._move(charge, after)
+        self._tx.charges.save_many([after])
+        return after
+
+    def _free(self, charge: Charge) -> None:
+        """Nothing was asked of the agent, so it cost nothing."""
+        held = {row.budget_id: row.amount for row in self._tx.budgets.reservations(charge.run_id, charge.attempt)}
+        if held:
+            rows = self._tx.budgets.at(_scopes(charge), charge.at, also=sorted(held))
+            self._tx.budgets.save_many(
+                [row._replace(reserved=row.reserved - held.get(row.budget_id, 0)) for row in rows]
+            )
+            self._tx.budgets.release(charge.run_id, charge.attempt)
+        self._tx.charges.remove(charge.run_id, charge.attempt)
+
+    def _move(self, before: Charge, after: Charge) -> None:
+        """Move the sums of all budgets it falls under. What an unknown cost reserved is kept, in case it is reported
+        later."""
+        held = {row.budget_id: row.amount for row in self._tx.budgets.reservations(before.run_id, before.attempt)}
+        rows = self._tx.budgets.at(_scopes(before), before.at, also=sorted(held))
+        if not rows:
+            return
+        is_open = before.settled_at is None
+        moved: list[Budget] = []
+        for row in rows:
+            reserved = held.get(row.budget_id)
+            freed = (reserved or 0) if is_open else 0
+            was = 0 if is_open else _counted(before, row, reserved)
+            is_counted = row.starts_at <= before.at < row.ends_at
+            spent = row.spent + (_counted(after, row, reserved) - was if is_counted else 0)
+            moved.append(row._replace(spent=spent, reserved=row.reserved - freed))
+        self._tx.budgets.save_many(moved)
+        is_cost_known = after.cost is not None or not after.held_cost
+        if held and is_cost_known and (after.tokens is not None or not after.held_tokens):
+            self._tx.budgets.release(before.run_id, before.attempt)
+
+    def _limits_of(self, run: Run, agent: str | None, run_terms: RunTerms | None) -> list[Limit]:
+        limits = applying(self._limits, agent)
+        if run_terms is not None and run_terms.budget is not None:
+            limits += limits_of(run_terms.budget, run.schedule_id)
+        return limits
+
+    def _told_of_skip(self, dropped: Dropped, limits: Sequence[Limit]) -> list[Effect]:
+        """A run did not fit: that is what people call a budget that is used up."""
+        text = dropped.error or "a budget is used up"
+        named = [limit for limit in limits if budget_name(limit) in text or limit.scope.startswith(SCHEDULE)]
+        return [Alert(reached_incident(limit), text) for limit in named[:1]]
+
+    def _after(self, run: Run, charge: Charge, limits: Sequence[Limit], run_terms: RunTerms | None) -> list[Effect]:
+        effects: list[Effect] = []
+        slug = None if run_terms is None else run_terms.slug
+        if limits:
+            rows = {(row.scope, row.unit, row.period): row for row in self._tx.budgets.at(_scopes(charge), charge.at)}
+            for limit in limits:
+                row = rows.get((limit.scope, limit.unit, limit.period))
+                if row is not None and row.ends_at > self._now:
+                    effects += _told_of_sums(limit, row, self._terms.warn_at, slug)
+        if run_terms is not None and run_terms.budget is not None:
+            effects += self._told_of_run(run, run_terms)
+        if charge.agent is not None and charge.cost:
+            effects += self._told_of_rise(charge.agent)
+        return effects
+
+    def _told_of_run(self, run: Run, run_terms: RunTerms) -> list[Effect]:
+        """A run that cost more than `perRun` allows is reported once it has happened."""
+        budget = run_terms.budget
+        if budget is None or (budget.per_run is None and budget.tokens_per_run is None):
+            return []
+        attempts = self._tx.charges.of_runs([run.run_id])
+        cost, tokens = sum(one.cost or 0 for one in attempts), sum(one.tokens or 0 for one in attempts)
+        name = f"over-budget:{run.schedule_id}"
+        if budget.per_run is not None and cost > nano(budget.per_run):
+            allowed = amount_text(nano(budget.per_run), "usd")
+            return [Alert(name, f"run {run.run_id} cost {amount_text(cost, 'usd')}; budget.perRun is {allowed}")]
+        if budget.tokens_per_run is not None and tokens > budget.tokens_per_run:
+            allowed = amount_text(budget.tokens_per_run, "tokens")
+            return [Alert(name, f"run {run.run_id} used {tokens:,} tokens; budget.tokensPerRun is {allowed}")]
+        return [Recovered((name,))]
+
+    def _told_of_rise(self, agent: str) -> list[Effect]:
+        """Compare the last hour with what is usual for this agent."""
+        since = self._now - COMPARED
+        recent = [
+            cost for _, cost in self._tx.charges.costs_of(agent, since=since, until=self._now + 1, limit=BASELINE_MAX)
+        ]
+        usual = self._tx.charges.costs_of(agent, since=since - BASELINE, until=since, limit=BASELINE_MAX)
+        if len(usual) < BASELINE_MIN or len(recent) < TURNS_MIN:
+            return []
+        typical = median(cost for _, cost in usual)
+        name = f"expensive:{agent}"
+        if typical <= 0 or min(recent) <= EXPENSIVE * typical:
+            return [Recovered((name,))] if typical > 0 else []
+        times = round(min(recent) / typical, 1)
+        text = (
+            f"agent {agent}: each of its {len(recent)} turns in the last hour cost at least {times:g} times the usual "
+            f"{amount_text(round(typical), 'usd')}"
+        )
+        if not self._terms.brake or min(recent) <= BRAKE_AT * typical:
+            return [Alert(name, text)]
+        if agent not in self._tx.budgets.brakes():
+            self._tx.budgets.set_brake(Brake(agent, self._now, text.partition(": ")[2]))
+        stopped = f"{text}. It is stopped; to let it go on: wakeful budget release {agent}"
+        return [Alert(f"brake:{agent}", stopped)]
+
+
+def reached_incident(limit: Limit) -> str:
+    """The name of the incident of a budget that is used up."""
+    return f"budget:{limit.scope}/{limit.unit}/{limit.period}"
+
+
+def warning_incident(limit: Limit) -> str:
+    """The name of the incident of a budget that is nearly used up."""
+    return f"budget-warning:{limit.scope}/{limit.unit}/{limit.period}"
+
+
+def _told_of_sums(limit: Limit, row: Budget, warn_at: float, slug: str | None) -> list[Effect]:
+    spent = f"{amount_text(row.spent, row.unit)} of {amount_text(limit.amount, limit.unit)}"
+    name, frees = budget_name(limit, slug), format_instant(row.ends_at)
+    if row.spent >= limit.amount:
+        return [Alert(reached_incident(limit), f"{name} is used up: {spent} spent; it frees at {frees}")]
+    if row.spent >= warn_at * limit.amount:
+        return [Alert(warning_incident(limit), f"{name} is nearly used up: {spent} spent; it frees at {frees}")]
+    return [Recovered((reached_incident(limit), warning_incident(limit)))]
+
+
+def _scopes(charge: Charge) -> list[str]:
+    agent = [] if charge.agent is None else [f"{AGENT}{charge.agent}"]
+    return [EVERYTHING, *agent, f"{SCHEDULE}{charge.owner_id}"]
+
+
+def _counted(charge: Charge, row: Budget, reserved: int | None) -> int:
+    """What a budget counts: the cost, or the reservation if it is unknown."""
+    figure, held = (charge.cost, charge.held_cost) if row.unit == "usd" else (charge.tokens, charge.held_tokens)
+    if figure is not None:
+        return figure
+    return held if reserved is None else reserved
+
+
+def _never_asked(one: Booked) -> bool:
+    """Whether it is certain that no model was asked: the target refused, or nothing was sent."""
+    ending = one.ending
+    if isinstance(ending, Busy | Throttled):
+        return True
+    if isinstance(ending, Lost) and not ending.is_reached:
+        return False  # the agent has no record of it, but its model may have been asked
+    rung = ending.rung if isinstance(ending, Failed) and ending.rung is not None else one.run.rung
+    return rung_index(rung) <= rung_index("claimed")

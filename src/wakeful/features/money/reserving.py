@@ -1,0 +1,152 @@
+"""Reserving: the last step of a claim. A turn starts only if every budget it falls under allows it."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from wakeful.core.money.budgets import (
+    BUDGET,
+    ESTIMATED_FROM,
+    LOCKED,
+    RESERVED,
+    Budget,
+    Limit,
+    Reservation,
+    Window,
+    amount_needed,
+    estimate,
+    fit,
+    window_of,
+)
+from wakeful.core.money.charges import Charge, opened
+from wakeful.core.money.schedule_budget import limits_of
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.gates import Defer, Skip
+from wakeful.core.time.instants import HOUR, MINUTE, Instant
+from wakeful.features.money.terms import MoneyTerms, RunTerms, applying, effective
+from wakeful.features.money.words import used_up_text
+from wakeful.ports.money import Brake
+from wakeful.ports.store import Tx
+
+MESSAGE: Final = "message"
+"""The kind of the runs that answer a person: no budget stops them."""
+
+BRAKE: Final = "brake"
+"""The reason of a run of an agent that was stopped because of its cost."""
+
+AHEAD: Final = MINUTE
+"""Charges dated later than this were made by a clock that was wrong."""
+
+
+class Asked(NamedTuple):
+    """A turn that is about to start."""
+
+    run: Run
+    agent: str
+    terms: RunTerms | None
+
+
+class Reserving:
+    """Reserves for the turns of one claim."""
+
+    def __init__(self, tx: Tx, terms: MoneyTerms, zone: str, now: Instant) -> None:
+        self._tx = tx
+        self._zone = zone
+        self._now = now
+        self._limits = effective(tx, terms)
+        self._brakes = tx.budgets.brakes()
+        if tx.charges.redate(after=now + AHEAD, now=now):
+            _recount(tx, self._now)
+
+    def reserve(self, asked: Sequence[Asked]) -> dict[int, Defer | Skip]:
+        """Decide in order. Returns those that may not start."""
+        refused: dict[int, Defer | Skip] = {}
+        for turn in asked:
+            decision = self._decide(turn)
+            if decision is not None:
+                refused[turn.run.run_id] = decision
+        return refused
+
+    def _decide(self, turn: Asked) -> Defer | Skip | None:
+        run, is_message = turn.run, turn.run.kind == MESSAGE
+        brake = self._brakes.get(turn.agent)
+        if brake is not None and not is_message:
+            return _braked(turn, brake, self._now)
+        charge = opened(run.run_id, run.attempt, run.schedule_id, turn.agent, run.claimed_at or self._now)
+        limits = applying(self._limits, turn.agent)
+        if turn.terms is not None and turn.terms.budget is not None:
+            limits += limits_of(turn.terms.budget, run.schedule_id)
+        if limits:
+            decision, charge = self._fit(turn, sorted(limits), charge, is_forced=is_message)
+            if decision is not None:
+                return decision
+        self._tx.charges.save_many([charge])
+        return None
+
+    def _fit(
+        self, turn: Asked, limits: Sequence[Limit], charge: Charge, *, is_forced: bool
+    ) -> tuple[Defer | Skip | None, Charge]:
+        periods = [(limit, window_of(limit.period, self._zone, self._now), self._zone) for limit in limits]
+        budgets = self._tx.budgets.open(periods)
+        held: list[tuple[Budget, int]] = []
+        for limit in limits:
+            budget = budgets[limit]
+            if budget is None:
+                return Defer(self._now + LOCKED, BUDGET), charge
+            estimated = self._estimate(turn, limit)
+            verdict = fit(budget, limit.amount, estimated)
+            if verdict != "fits" and not is_forced:
+                is_open = verdict == "reserved"
+                return _refused(turn, limit, budget, estimated, self._now, is_open=is_open), charge
+            amount = amount_needed(budget, limit.amount, estimated)
+            held.append((budget._replace(reserved=budget.reserved + amount), amount))
+            if limit.unit == "usd":
+                charge = charge._replace(held_cost=max(charge.held_cost, amount))
+            else:
+                charge = charge._replace(held_tokens=max(charge.held_tokens, amount))
+        self._tx.budgets.save_many([budget for budget, _ in held])
+        run = turn.run
+        self._tx.budgets.reserve(
+            [Reservation(run.run_id, run.attempt, budget.budget_id, amount) for budget, amount in held]
+        )
+        return None, charge
+
+    def _estimate(self, turn: Asked, limit: Limit) -> int | None:
+        """From the last known costs of its schedule, else of its agent."""
+        charges, until = self._tx.charges, self._now
+        own = charges.known(unit=limit.unit, owner_id=turn.run.schedule_id, until=until, limit=ESTIMATED_FROM)
+        return estimate(own or charges.known(unit=limit.unit, agent=turn.agent, until=until, limit=ESTIMATED_FROM))
+
+
+def _recount(tx: Tx, now: Instant) -> None:
+    """The clock was ahead: what was spent meanwhile counts for the current periods, and later ones begin afresh."""
+    tx.budgets.remove_ahead(now)
+    rows = tx.budgets.current(now)
+    tx.budgets.save_many(
+        [row._replace(spent=tx.charges.spent(row.scope, row.unit, _window(row))) for row in sorted(rows)]
+    )
+
+
+def _window(row: Budget) -> Window:
+    return Window(row.starts_at, row.ends_at)
+
+
+def _refused(
+    turn: Asked, limit: Limit, budget: Budget, estimated: int | None, now: Instant, *, is_open: bool
+) -> Defer | Skip:
+    """A one-shot waits until the budget frees, an instant of a recurring schedule is skipped. If runs in progress may
+    leave enough, both wait for these. A manual run never waits."""
+    text = used_up_text(limit, budget, estimated, None if turn.terms is None else turn.terms.slug)
+    if turn.run.trigger == "manual":
+        return Skip(BUDGET, text)
+    if is_open:
+        return Defer(now + RESERVED, BUDGET, text)
+    if turn.terms is not None and turn.terms.is_one_shot:
+        return Defer(budget.ends_at, BUDGET, text)
+    return Skip(BUDGET, text)
+
+
+def _braked(turn: Asked, brake: Brake, now: Instant) -> Defer | Skip:
+    text = f"agent {turn.agent} is stopped: {brake.text}; to let it go on: wakeful budget release {turn.agent}"
+    if turn.terms is not None and turn.terms.is_one_shot and turn.run.trigger != "manual":
+        return Defer(now + HOUR, BRAKE, text)
+    return Skip(BRAKE, text)

@@ -1,0 +1,261 @@
+"""Budgets: a limit holds whatever happens, and says so."""
+
+from typing import Any
+
+import pytest
+
+from features.kit import Bench, World, ledger, virtual
+from features.money_kit import Spender, open_spending
+from wakeful import every, once
+from wakeful.app.money import Budgets
+from wakeful.core.errors import Invalid
+from wakeful.core.time.instants import HOUR
+
+
+async def _prompt(app: Bench, slug: str, timing: Any = None, **options: Any) -> None:
+    await app.add(slug, timing or every("1h"), prompt="work", **options)
+
+
+def _sums(world: World) -> list[tuple[Any, ...]]:
+    return world.query("SELECT scope, period, spent, reserved FROM budgets ORDER BY budget_id")
+
+
+@virtual
+async def test_the_fourth_run_of_a_day_is_skipped(world: World) -> None:
+    """One dollar a day and runs of 0.30: three run, the fourth says why not and when it will fit; tomorrow it runs."""
+    agent = Spender(world, 0.30)
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", budget={"perDay": 1.0})
+    await world.sleep("4h1m")
+    assert [row.rsplit(" ", 1)[-1] for row in await ledger(app, "report")] == [
+        "succeeded", "succeeded", "succeeded", "(budget)"
+    ]  # fmt: skip
+    skipped = (await app.runs("report", limit=1))[0]
+    assert (skipped.outcome, skipped.reason) == ("skipped", "budget")
+    assert "0.90 USD of 1.00 USD spent" in (skipped.error or "")
+    assert "frees at 2026-01-02T00:00:00.000Z" in (skipped.error or "")
+    assert _sums(world) == [("schedule:1", "day", 900_000_000, 0)]
+    await world.until("01-02 03:30:00")
+    assert len(agent.fires) == 6
+
+
+@pytest.mark.parametrize("has_history", [False, True])
+@virtual
+async def test_eight_at_once_stay_within_the_limit(world: World, has_history: bool) -> None:
+    """Eight schedules due together never spend more than the limit and one run."""
+    agent = Spender(world, 0.30, takes="20s")
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    if has_history:
+        await _prompt(app, "before", once("+1m"))
+        await world.until("01-02 00:00:01")
+        agent.spent = 0.0
+    for number in range(8):
+        await _prompt(app, f"job-{number}", every("6h", anchor="2026-01-02T06:00:00Z"))
+    await world.until("01-02 11:00:00")
+    assert 0.89 <= agent.spent <= 1.31
+    assert _sums(world)[-1] == ("all", "day", round(agent.spent * 1e9), 0)
+
+
+@virtual
+async def test_an_estimate_above_the_limit_lets_one_run_through(world: World) -> None:
+    """One run per period is always admitted."""
+    agent = Spender(world, 5.0)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "dear")
+    await world.until("01-03 23:59:00")
+    assert len(agent.fires) == 3
+
+
+@virtual
+async def test_a_one_shot_waits(world: World) -> None:
+    """A one-shot is not skipped: it waits until the budget frees."""
+    agent = Spender(world, 0.9)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "first", once("+1m"))
+    await _prompt(app, "second", once("+1h"))
+    await world.sleep("2h")
+    waiting = (await app.runs("second", limit=1))[0]
+    assert (waiting.outcome, waiting.reason) == ("waiting", "budget")
+    assert str(waiting.next_attempt_at) == "2026-01-02 00:00:00+00:00"
+    await world.until("01-02 00:01:00")
+    assert await ledger(app, "second") == ["01-01 01:00:00 succeeded"]
+
+
+@virtual
+async def test_an_unknown_cost_is_charged_its_reservation(world: World) -> None:
+    """A report that is lost counts as what was reserved, and is shown as unknown."""
+    agent = Spender(world, 0.30)
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", budget={"perDay": 1.0})
+    await world.sleep("1h1m")
+    agent.cost = None
+    await world.sleep("3h")
+    assert len(agent.fires) == 3
+    assert _sums(world) == [("schedule:1", "day", 900_000_000, 0)]
+    assert (await app.runs("report", limit=2))[1].cost is None
+
+
+@virtual
+async def test_a_crash_frees_no_money(world: World) -> None:
+    """A node that dies between the answer and the settlement has spent the money."""
+    agent = Spender(world, 0.40, takes="30s")
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", budget={"perDay": 1.0}, onCrash="unknown")
+    await world.sleep("2h10s")
+    assert len(agent.fires) == 2
+    await app.kill()
+    app = await open_spending(world, agent)
+    await world.sleep("5h")
+    assert len(agent.fires) == 2
+    assert _sums(world) == [("schedule:1", "day", 800_000_000, 0)]
+
+
+@virtual
+async def test_what_never_reached_the_agent_is_free(world: World) -> None:
+    """An attempt that was claimed and never sent costs nothing."""
+    agent = Spender(world, 0.40)
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", budget={"perDay": 1.0})
+    await world.sleep("1h1m")
+    agent.hesitates = "30s"
+    await world.sleep("59m10s")
+    assert _sums(world) == [("schedule:1", "day", 400_000_000, 400_000_000)]
+    await app.kill()
+    app = await open_spending(world, agent)
+    await world.sleep("2m")
+    assert _sums(world) == [("schedule:1", "day", 800_000_000, 0)]
+    assert [fire.attempt for fire in agent.fires] == [1, 2]
+
+
+@virtual
+async def test_retries_are_paid_for(world: World) -> None:
+    """Failed attempts keep their usage, and count."""
+    agent = Spender(world, 0.40)
+    agent.fails = 1
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", every("6h"), budget={"perDay": 1.0}, retry={"times": 3, "delay": "10m"})
+    await world.sleep("7h")
+    assert _sums(world) == [("schedule:1", "day", 800_000_000, 0)]
+    rows = world.query("SELECT attempt, cost, priced FROM charges ORDER BY attempt")
+    assert rows == [(1, 400_000_000, "reported"), (2, 400_000_000, "reported")]
+    assert (await app.runs("report", limit=1))[0].cost == 0.8
+
+
+@virtual
+async def test_a_manual_run_is_refused_at_once(world: World) -> None:
+    """A person hears immediately that the budget is used up."""
+    agent = Spender(world, 0.9)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "report", every("6h"))
+    await world.sleep("6h1m")
+    await app.run_now("report")
+    await world.sleep("1m")
+    assert (await ledger(app, "report"))[-1].endswith("skipped (budget)")
+
+
+@virtual
+async def test_people_are_told(world: World) -> None:
+    """Once at the warning, once when it is used up, once when it is free again."""
+    heard: list[str] = []
+
+    async def hear(text: str) -> None:
+        heard.append(text)
+
+    agent = Spender(world, 0.30)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0), people={"phone": hear})
+    await _prompt(app, "report")
+    await world.sleep("2h1m")
+    assert heard == []
+    await world.sleep("1h")
+    assert [text for text in heard if "nearly used up: 0.90 USD of 1.00 USD" in text]
+    await world.sleep("5h")
+    assert len([text for text in heard if "is used up" in text and "recovered" not in text]) == 1
+    await world.until("01-02 02:00:00")
+    assert any("recovered" in text for text in heard)
+
+
+@virtual
+async def test_a_run_above_its_limit_is_an_incident(world: World) -> None:
+    """`perRun` keeps nothing from starting; a run that exceeded it is reported."""
+    agent = Spender(world, 2.0)
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", budget={"perRun": 1.0})
+    await world.sleep("2h1m")
+    assert len(agent.fires) == 2
+    assert world.reported() == ["over-budget:1"]
+
+
+@virtual
+async def test_tokens_have_budgets_too(world: World) -> None:
+    """1,100 tokens a run: two fit into 2,500."""
+    agent = Spender(world, 0.1)
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", budget={"tokensPerDay": 2500})
+    await world.sleep("5h")
+    assert len(agent.fires) == 2
+
+
+@virtual
+async def test_another_zone_gives_no_budget_twice_and_locks_none(world: World) -> None:
+    """The periods of a new zone begin with what was really spent in them."""
+    agent = Spender(world, 0.5)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "report", every("1h"))
+    await world.until("01-01 17:30:00")
+    assert len(agent.fires) == 2
+    await app.change(timezone="Asia/Shanghai")  # where it is already the second
+    await world.until("01-02 00:30:00")
+    assert len(agent.fires) == 4
+    await app.change(timezone="UTC")  # the second in UTC began half an hour ago: nothing was spent in it
+    await world.until("01-02 12:30:00")
+    assert len(agent.fires) == 6
+    await world.until("01-04 23:30:00")
+    assert len(agent.fires) == 10
+
+
+@virtual
+async def test_daylight_saving_keeps_days_whole(world: World) -> None:
+    """A day of 23 or 25 hours is one day."""
+    agent = Spender(world, 0.5)
+    await world.until("2026-03-28T23:30:00Z")  # 00:30 on the 29th in Berlin; the clock is set forward at 01:00 UTC
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0), timezone="Europe/Berlin")
+    await _prompt(app, "report", every("1h"))
+    await world.until("2026-03-29T21:55:00Z")
+    assert len(agent.fires) == 2
+    await world.until("2026-03-29T22:45:00Z")
+    assert len(agent.fires) == 3
+
+
+@virtual
+async def test_a_clock_in_2036_locks_nothing(world: World) -> None:
+    """What was spent while the clock was wrong counts once, for the day it really happened."""
+    agent = Spender(world, 0.25)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "report", every("20m"))
+    await world.sleep("45m")
+    assert len(agent.fires) == 2
+    world.wall.step(10 * 365 * 24 * HOUR)
+    await world.sleep("25m")
+    spent_then = len(agent.fires) - 2
+    assert spent_then >= 1
+    world.wall.step(-10 * 365 * 24 * HOUR)
+    await world.sleep("6h")
+    assert len(agent.fires) == 4
+    assert [row[:2] for row in _sums(world)] == [("all", "day")]
+    await world.until("01-02 12:00:00")
+    assert len(agent.fires) == 8
+
+
+def test_a_budget_needs_a_limit() -> None:
+    """An empty budget and an amount of nothing are refused with the cure."""
+    from wakeful.core.schedule.definition_json import definition_from_json
+
+    given = {"schedule": {"type": "every", "every": "2h"}, "prompt": "work"}
+    for budget, field in (({}, "budget.perDay"), ({"perDay": 0}, "budget.perDay"), ({"perDay": "1"}, "budget.perDay")):
+        with pytest.raises(Invalid) as refused:
+            definition_from_json({**given, "budget": budget}, default_zone="UTC", slug="a")
+        assert refused.value.errors[0].field == field
+    with pytest.raises(Invalid) as refused:
+        command = {"schedule": given["schedule"], "command": {"argv": ["true"]}, "budget": {"perDay": 1}}
+        definition_from_json(command, default_zone="UTC", slug="a")
+    assert refused.value.errors[0].field == "budget"
