@@ -14,9 +14,9 @@ ON_DUE: Final = "on_due"
 
 
 def register(registry: CallRegistry, function: Callable[..., Any], slug: str) -> str:
-    """Give the function a name that leads back to it. What no import would find (closures, lambdas, objects and their
-    methods) shares its name with others, so the schedule's is added: after a restart it is missing, and not mistaken
-    for its class."""
+    """Register the function under a name by which it can be found again. What cannot be imported (closures, lambdas,
+    objects and their methods) may share its name with others, so the schedule's slug is added: after a restart it is
+    reported as missing, not mistaken for its class."""
     name = getattr(function, "__qualname__", None)
     target = f"{function.__module__}:{name or type(function).__qualname__}"
     is_bound = inspect.ismethod(function) and not inspect.isclass(function.__self__)
@@ -27,7 +27,7 @@ def register(registry: CallRegistry, function: Callable[..., Any], slug: str) ->
 
 
 def _refuse_nested(target: object) -> None:
-    """A schedule outlives the process that added it, and the next one finds functions only by their names."""
+    """Refuse what is not importable: a schedule outlives its process, and the next one finds functions by name only."""
     while isinstance(target, partial):
         target = target.func
     name = getattr(target, "__qualname__", "")

@@ -20,7 +20,7 @@ _OPEN: Final = ("running", "waiting")
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """One agent as this process has it, with what the ledger knows of it."""
+    """One agent of this process, with its last turn and sessions from the ledger."""
 
     name: str
     proves: RungName
@@ -29,10 +29,10 @@ class AgentView:
 
 
 class Agents(Definitions):
-    """Whom prompts are for."""
+    """Lists and tests agents."""
 
     async def agents(self) -> list[AgentView]:
-        """In the order of their names."""
+        """All agents of this process, ordered by name."""
         here = bootstrap.agents_of(self._open)
         known = await self._open.store.read(agent_records)
         return [
@@ -46,7 +46,7 @@ class Agents(Definitions):
         ]
 
     async def test_agent(self, name: str, prompt: str | None = None) -> RunView:
-        """Ask an agent for real, in a session of its own: a manual run of a schedule that is removed afterwards."""
+        """Send a real prompt in a new session: a manual run of a schedule that is removed afterwards."""
         if name not in bootstrap.agents_of(self._open):
             raise NotFound(f"there is no agent {name!r}; see: wakeful agents")
         slug = _slug(name)

@@ -20,11 +20,11 @@ class Bus:
 
     @property
     def fan_out(self) -> FanOut:
-        """Where facts go out to whoever listens."""
+        """Distributes facts to all listeners."""
         return self._fan_out
 
     def sink(self, given: Sink | None) -> Sink:
-        """Where facts are told: whatever else listens to them is kept."""
+        """The sink for facts; a given sink is used, and its listeners are kept."""
         if isinstance(given, FanOut):
             if self._stream is not None:
                 given.listen(self._stream.listen)

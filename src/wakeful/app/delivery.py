@@ -50,14 +50,14 @@ MakeChannels: TypeAlias = Callable[[Clock, ExchangeListener | None], Mapping[str
 
 
 class Channels(NamedTuple):
-    """Every channel, and where a person was last heard of."""
+    """Every channel, and the last interaction with a person."""
 
     channels: list[ChannelView]
     last: InteractionView | None
 
 
 class NoAgentForMessages(RuntimeError):
-    """There is nothing here that would give an agent a turn for a person's message."""
+    """Nothing in this process can give an agent a turn for a person's message."""
 
 
 class Delivering:
@@ -105,7 +105,7 @@ class Delivering:
 
     @contextmanager
     def own_channels_only(self) -> Iterator[None]:
-        """Meanwhile, only the inbox and channels that are functions are plugged in."""
+        """In this context, only the inbox and channels that are functions are plugged in."""
         given, self._make_channels = self._make_channels, None
         try:
             yield
@@ -127,7 +127,7 @@ class Delivering:
         limits: DeliveryLimits | None = None,
         alerts: AlertTerms | None = None,
     ) -> None:
-        """Have other channels, limits or alerts from now on; a send under way ends with the channel it began with."""
+        """Use other channels, limits or alerts from now on; a send in progress finishes on its channel."""
         if limits is not None:
             self._limits.value = limits
         if alerts is not None:
@@ -141,11 +141,11 @@ class Delivering:
 
     @property
     def terms_hash(self) -> str:
-        """A hash of the settings that all nodes on a store must share: which node reports must not decide how."""
+        """A hash of the settings that all nodes on a store must share, because any node may send the report."""
         return hashlib.sha256(repr(self._alerts.value).encode()).hexdigest()[:16]
 
     def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
-        """Add a channel that is a function; answers how to take it away."""
+        """Add a channel that is a function; returns a function that removes it."""
         return self._registry.register(name, ProgramChannel(deliver, to))
 
     # --- deliveries --------------------------------------------------------------------------------------------------

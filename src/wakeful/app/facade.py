@@ -38,7 +38,7 @@ class Wakeful(Schedules, Runs, HeartbeatCommands, AppQueries, Agents):
     ) -> Callable[[F], F]:
         """Decorate a function to be called at these times. The slug is its name unless given.
 
-        The schedule is written when the app starts; an identical one is left as it is, so starting again is harmless.
+        The schedule is written when the app starts; an identical one is left unchanged, so starting again is harmless.
         """
 
         def declare(function: F) -> F:

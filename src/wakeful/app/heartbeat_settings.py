@@ -13,10 +13,10 @@ from wakeful.features.heartbeat.from_settings import terms_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """How an agent beats; what is left out is as in `[heartbeat]` of the settings. `enabled=False` gives it no beats of
-    its own: whoever asks for a turn gets one. `home` is where HEARTBEAT.md is looked for.
+    """The heartbeat of an app; the defaults are those of `[heartbeat]` in the settings. With `enabled=False` there are
+    no beats, but requested turns still run. `home` is the folder that contains HEARTBEAT.md.
 
-    Raises `Invalid` with every fault."""
+    Raises `Invalid` with every error."""
 
     every: str = "30m"
     agent: str = "default"
@@ -24,7 +24,7 @@ class Heartbeat:
     model: str | None = None
     prompt: str | None = None
     active_hours: Mapping[str, str] | None = None  # start, end, timezone
-    ack_token: str = "HEARTBEAT_OK"  # noqa: S105 - what an agent says when there is nothing
+    ack_token: str = "HEARTBEAT_OK"  # noqa: S105 - what an agent replies when there is nothing to report
     ack_chars_max: int = 300
     ack_match: Literal["edges", "anywhere"] = "edges"
     spacing_min: str = "10s"
@@ -36,7 +36,7 @@ class Heartbeat:
         self.feature()
 
     def feature(self) -> HeartbeatFeature:
-        """What is plugged in."""
+        """The feature to plug in."""
         home = None if self.home is None else Path(self.home)
         return HeartbeatFeature(terms_of(_read(self._written()), local_zone=resolve_zone("local")), home=home)
 

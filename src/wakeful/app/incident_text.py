@@ -1,4 +1,4 @@
-"""What people are told of an incident: the sentence of `why`, the cure, and how to resume what was disabled."""
+"""The text of an alert: the explanation from `why`, the fix, and how to resume what was disabled."""
 
 from wakeful.core.delivery.incidents import FAILING, Incident
 from wakeful.core.schedule.health import is_disabled_by_errors
@@ -17,7 +17,7 @@ from wakeful.ports.store import Schedule, Tx
 def explained(
     tx: Tx, incident: Incident, now: Instant, *, terms: Terms, ledger_days: int, heartbeat: HeartbeatTerms
 ) -> IncidentText:
-    """Look its cause up; the transaction only reads."""
+    """Look up the cause of an incident; the transaction only reads."""
     owner_id = incident.owner_id
     kind, _, name = incident.name.partition(":")
     if kind == "handler":

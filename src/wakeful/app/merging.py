@@ -29,7 +29,7 @@ def merge(target: Any, patch: Any) -> Any:
 
 
 def without_other_kind(definition: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """A schedule that becomes another kind shares no field with the old one: there is nothing to merge into."""
+    """The definition without its timing if the changes set another kind of timing, which shares no fields with it."""
     timing = changes.get("schedule")
     if (
         isinstance(timing, Mapping)
@@ -45,8 +45,8 @@ def json_names(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of `add` and `job` as fields of a definition. `retries` and what goes with it become `retry`: with
-    exponential backoff, and with exceptions by their names."""
+    """The options of `add` and `job` as fields of a definition. `retries` and related options become `retry`, with
+    exponential backoff and with exceptions by name."""
     given = {name: value for name, value in options.items() if name in RETRY_KEYWORDS and value is not None}
     rest = json_names({name: value for name, value in options.items() if name not in RETRY_KEYWORDS})
     if not given:
@@ -77,7 +77,7 @@ def _exception(field: str, kind: Any) -> str:
 
 
 def changed(definition: dict[str, Any], changes: Mapping[str, Any]) -> Any:
-    """A definition with changes merged into it. What no definition has cannot be taken back either: it stays in, and
-    is refused with the rest."""
+    """A definition with changes merged into it. Unknown fields that are set to null are kept, so that they are refused
+    like other unknown fields."""
     unknown = {name: None for name, value in changes.items() if value is None and name not in (*WRITTEN, *READ_BACK)}
     return {**merge(without_other_kind(definition, changes), changes), **unknown}

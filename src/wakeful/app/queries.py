@@ -36,7 +36,7 @@ Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 
 
 class AppQueries(AppLifecycle):
-    """Read-only; each query in one transaction."""
+    """Read-only queries, each in one transaction."""
 
     async def get(self, slug: str) -> ScheduleView:
         """One schedule: definition and state."""
@@ -51,9 +51,9 @@ class AppQueries(AppLifecycle):
         contains: str | None = None,
         limit: int | None = None,
     ) -> builtins.list[ScheduleView]:
-        """Schedules in slug order, of one status or with a text in their slug.
+        """Schedules in slug order, optionally only those with a status or with a text in their slug.
 
-        A filter is such a text, these words in a mapping, or a function that says of each whether it is wanted."""
+        A filter is such a text, a mapping of these keywords, or a function that says whether to include a schedule."""
         if isinstance(filter, Mapping):
             return await self.list(**{"status": status, "contains": contains, "limit": limit, **filter})
         text = filter if isinstance(filter, str) else contains
@@ -65,7 +65,7 @@ class AppQueries(AppLifecycle):
         return views if limit is None else views[:limit]
 
     async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
-        """A page of schedules, and by slug the newest rows of the ledger of each; costs the same among any number."""
+        """A page of schedules, and their newest ledger rows by slug; the cost does not depend on the total number."""
         now = self._clock.read().now
 
         def look(tx: Tx) -> tuple[Page, dict[str, builtins.list[Run]]]:
@@ -77,7 +77,7 @@ class AppQueries(AppLifecycle):
     async def timeline(
         self, choice: Choice, *, since: Instant, until: Instant
     ) -> tuple[builtins.list[timeline.Row], str | None]:
-        """A page of schedules between two times, and the slug after which to go on."""
+        """A page of schedules between two times, and the slug after which the next page starts."""
         now = self._clock.read().now
 
         def look(tx: Tx) -> tuple[builtins.list[timeline.Row], str | None]:
@@ -110,7 +110,7 @@ class AppQueries(AppLifecycle):
         return await self._open.store.read(look)
 
     def _others_ahead(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> builtins.list[Upcoming]:
-        """What will start besides planned instants of schedules."""
+        """Everything that will start except planned instants of schedules."""
         return [
             *waiting_runs(tx, now=now, until=until, limit=limit),
             *upcoming_beats(tx, self._heartbeat.terms, until=until, limit=limit),
@@ -122,11 +122,11 @@ class AppQueries(AppLifecycle):
         ]
 
     async def pulse(self) -> Pulse:
-        """Who ticks, and what hangs."""
+        """The nodes that tick, and runs that are stuck."""
         return await self._open.store.read(queries.pulse)
 
     async def health(self) -> Health:
-        """Whether the clock is alive, and what is amiss with it; cheap enough to be asked often."""
+        """Whether the clock is running, and all problems found; cheap enough to be called often."""
         now = self._clock.read().now
 
         def look(tx: Tx) -> Health:
@@ -149,7 +149,7 @@ class AppQueries(AppLifecycle):
         return await self._open.store.read(lambda tx: alerts.alerts(tx, limit=limit, is_open=is_open))
 
     async def is_writable(self) -> Finding:
-        """Whether the store can be written, tried out."""
+        """Whether the store is writable, checked with a real write."""
         return await is_writable(self._open.store, self._clock)
 
     async def stats(self, slug: str, *, since: datetime | str | None = None) -> Stats:
@@ -164,7 +164,7 @@ class AppQueries(AppLifecycle):
         return await self._open.store.read(look)
 
     async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
-        """Why it stands as it does, or what became or will become of an instant: one sentence, and the facts."""
+        """Explain its state, or what happened or will happen at an instant: one sentence, and the facts."""
         parts, now = self._open, self._clock.read().now
         asked = None if at is None else as_instant(at, "at")
         if slug == HEARTBEAT:
@@ -180,7 +180,7 @@ class AppQueries(AppLifecycle):
     async def next_times(
         self, slug: str, count: int = 5, *, after: datetime | str | None = None
     ) -> builtins.list[datetime]:
-        """When it will run next, strictly after a time (now, if left out)."""
+        """When it will run next, strictly after a time (default: now)."""
         now = self._clock.read().now
         start = now if after is None else as_instant(after, "after")
         instants = await self._open.store.read(lambda tx: next_times(tx, slug, now=now, after=start, count=count))

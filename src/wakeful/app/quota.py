@@ -21,7 +21,7 @@ from wakeful.ports.store import Tx
 
 
 class QuotaSlots:
-    """One for each process: a `MakeFeature` that remembers what it made."""
+    """The quota feature of a process; it is created when it is plugged in."""
 
     def __init__(
         self,
@@ -35,7 +35,7 @@ class QuotaSlots:
         self._settings = settings
         self._home = home
         self._file = file
-        self._learn = learn  # secrets that nobody may print
+        self._learn = learn  # secrets to be masked in all output
         self._withholds = withholds  # variables that programs do not get
         self._quota: Quota | None = None
 
@@ -46,7 +46,7 @@ class QuotaSlots:
         return self._quota
 
     async def plug(self, context: FeatureContext) -> FeatureHooks:
-        """Make it over an open store."""
+        """Create the feature on an open store."""
 
         def make(name: str, slot: AnySlot) -> QuotaProvider:
             return make_provider(
@@ -86,7 +86,7 @@ class QuotaSlots:
 
 
 def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> SlotRegistry:
-    """The slots as these settings define them, for reading only: no provider is asked."""
+    """The slots that these settings define, for reading only: no provider is called."""
 
     def make(name: str, slot: AnySlot) -> QuotaProvider:
         return make_provider(name, slot, clock=clock, home=home, zone=resolve_zone("local"))
@@ -96,7 +96,7 @@ def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> SlotR
 
 
 def slot_of(compilations: Compilations) -> Callable[[Tx, Run], str | None]:
-    """Tells the slot that a run's schedule names."""
+    """Returns a function that looks up the slot named by a run's schedule."""
 
     def read(tx: Tx, run: Run) -> str | None:
         compiled = compilations.of_run(tx, run)

@@ -12,7 +12,7 @@ from wakeful.features.schedules.rules import AgentLane, Terms
 
 
 class Changes(TypedDict, total=False):
-    """What can be given; the rest stays as it is. Durations are texts such as `90s` and `30m`."""
+    """Values to change; the others stay as they are. Durations are strings such as `90s` and `30m`."""
 
     timezone: str
     concurrency_max: int
@@ -32,7 +32,7 @@ class RuntimeConfig(NamedTuple):
 
 
 def changed(before: RuntimeConfig, changes: Changes) -> RuntimeConfig:
-    """The conduct after changes; raises `Invalid` for what cannot be, and then nothing is changed."""
+    """The configuration with these changes; raises `Invalid` if a value is invalid, and then nothing is changed."""
     limits, terms = before
     if "concurrency_max" in changes:
         limits = replace(limits, concurrency_max=_at_least_one(changes["concurrency_max"], "concurrency_max"))

@@ -54,7 +54,7 @@ class Schedules(Definitions):
         return name
 
     async def remove(self, slug: str, *, guard: Guard | None = None) -> None:
-        """Remove a schedule; a run in progress finishes, and the ledger keeps its rows."""
+        """Remove a schedule; a run in progress may finish, and past runs are kept."""
 
         def remove(tx: Tx, now: Instant) -> None:
             if guard is not None:

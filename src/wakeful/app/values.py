@@ -37,14 +37,14 @@ MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 MakeBeside: TypeAlias = Callable[[bootstrap.Parts], BackgroundService]
 
 Watched: TypeAlias = Callable[[], Stream | None]
-"""Creates the live stream for subscribers, once the sink exists."""
+"""Returns the live stream for subscribers, once the sink exists."""
 
 Guard: TypeAlias = Callable[[Schedule | None], None]
 """Checks what is stored under a slug before it is overwritten, while it is locked; raises to refuse the write."""
 
 
 class WrittenSchedule(NamedTuple):
-    """A schedule as it reads back after a write, or as it would."""
+    """A schedule as stored by a write, or as a rehearsal would store it."""
 
     view: ScheduleView
     is_created: bool

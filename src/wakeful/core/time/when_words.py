@@ -109,7 +109,7 @@ def weekdays_of(text: str, whole: str, field: str) -> list[int]:
     for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text.strip()):
         ends = [_weekday(word) for word in re.split(r"\s*-\s*|\s+(?:to|through)\s+", part)]
         if len(ends) > 2:
-            refuse(field, f"'{whole}' has a range of days with three ends; write it like mon-fri")
+            refuse(field, f"'{whole}' has a range of more than two days; write it like mon-fri")
         span = (ends[-1] - ends[0]) % 7
         found |= {(ends[0] + step) % 7 for step in range(span + 1)}
     return sorted(found)

@@ -76,7 +76,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         responses={200: answer(heartbeat_shapes.Heartbeat, "The new state."), **problems(409)},
     )
     async def resume_heartbeat(request: Request) -> Response:
-        """It beats from now on; beats missed in the pause are not caught up."""
+        """It beats again from now on; beats missed during the pause are not caught up."""
         await read_object(request, known=())
         await app.resume(HEARTBEAT)
         return JSONResponse(heartbeat_json(*await app.heartbeat()))

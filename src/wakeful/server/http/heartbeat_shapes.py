@@ -56,7 +56,7 @@ class Pending(Shape):
 
 
 class Budget(Shape):
-    """The budget of turns."""
+    """The turn budget."""
 
     turns_per_hour_max: int
     turns_in_last_hour: int

@@ -141,7 +141,7 @@ def text_of(data: Mapping[str, Any], name: str) -> str | None:
 
 
 def until_of(data: Mapping[str, Any], now: Instant) -> str | None:
-    """When a pause ends by itself; a time in the past is refused."""
+    """When a pause ends automatically; a time in the past is refused."""
     until = text_of(data, "until")
     if until is not None and instant_of(until, "until") <= now:
         refuse("until", f"is in the past (now is {format_instant(now)}); give a later time")

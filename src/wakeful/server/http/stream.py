@@ -24,7 +24,7 @@ _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # pr
 
 
 class Watchers:
-    """The HTTP clients of one stream. They never disconnect by themselves, so shutdown disconnects them."""
+    """The HTTP clients of one stream. They never disconnect on their own, so shutdown disconnects them."""
 
     def __init__(self, stream: Stream, clock: Clock) -> None:
         self._stream = stream
@@ -73,7 +73,7 @@ def routes(watchers: Watchers) -> APIRouter:
         ] = None,
         last_id: Annotated[str | None, Header(alias="Last-Event-ID", description="continue after this event")] = None,
     ) -> Response:
-        """A `reset` event means that events were lost; read the state again then."""
+        """A `reset` event means that events were lost; reload the state then."""
         known_id = None if last_id is None else parse_last_id(last_id[:ID_MAX])
         events = watchers.watch(_names(streams), known_id)
         return StreamingResponse(events, media_type="text/event-stream", headers=_HEADERS)
