@@ -85,7 +85,9 @@ def test_an_unknown_type_lists_the_known_ones() -> None:
 def test_an_unknown_field_is_refused_by_name() -> None:
     """With the fields that this type does have."""
     faults = refused({"type": "cron", "expression": "0 9 * * *", "tz": "UTC"})
-    assert faults == {"tz": "is not a field of this kind of schedule; cron has type, expression, timezone"}
+    assert faults == {
+        "tz": "is not a field of this kind of schedule; cron has type, expression, timezone, inGap, inRepeat"
+    }
 
 
 def test_all_faults_of_one_definition_are_named_at_once() -> None:

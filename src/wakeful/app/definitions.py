@@ -17,6 +17,7 @@ from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, check
 from wakeful.features.schedules.upcoming import next_times
+from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
@@ -118,6 +119,15 @@ class Definitions(AppLifecycle):
         await self._command(
             lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version)
         )
+
+    def checked(self, slug: str, definition: Any) -> Definition:
+        """The definition that this JSON would become; raises `Invalid` if it would be refused."""
+        return self._read(slug, definition, self._clock.read().now).definition
+
+    @property
+    def hooks(self) -> EngineHooks:
+        """What commands on schedules need from the engine."""
+        return self._open.hooks
 
     @property
     def default_zone(self) -> str:

@@ -114,7 +114,7 @@ class AppLifecycle:
         self._make_sink = sink
         self._watched = stream
         self._make_listener = listener
-        self._make_beside = beside
+        self._make_besides = [] if beside is None else [beside]
         self._services: list[BackgroundService] = []
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
@@ -174,8 +174,8 @@ class AppLifecycle:
             await adopt(self._clock.read().now)
             parts.engine.adopt = adopt
             await self._write_declared()
-            mirror = [] if self._make_beside is None else [self._make_beside(parts)]
-            for service in (*parts.services, *mirror, *self._reporter(store)):
+            besides = [make(parts) for make in self._make_besides]
+            for service in (*parts.services, *besides, *self._reporter(store)):
                 self._services.append(service)
                 await service.start()
             if self._ticks:
@@ -186,6 +186,10 @@ class AppLifecycle:
             await self._delivering.close()
             await store.close()
             raise
+
+    def add_service(self, make: MakeBeside) -> None:
+        """Run this service next to the app, from its next start on."""
+        self._make_besides.append(make)
 
     async def stop(self) -> None:
         """Stop claiming, let runs finish within their grace period, record the rest, close the store."""

@@ -1,8 +1,9 @@
 """The port to what was moved in: where definitions came from, and handovers from other schedulers."""
 
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import Duration, Instant
 
 Stage: TypeAlias = Literal["written", "switching", "done", "abandoned"]
 
@@ -56,3 +57,17 @@ class Handovers(Protocol):
     def open(self) -> list[Handover]:
         """Those that are not finished, oldest first."""
         ...
+
+
+class SourceSwitch(Protocol):
+    """Switches entries off in their system."""
+
+    async def is_off(self, what: Sequence[Mapping[str, Any]]) -> bool: ...
+
+    async def switch_off(self, what: Sequence[Mapping[str, Any]], *, within: Duration) -> None:
+        """Switch them off, with a backup; raises `SwitchFailed`. Doing it twice is harmless."""
+        ...
+
+
+class SwitchFailed(Exception):
+    """The source could not be switched off: the reason."""

@@ -18,6 +18,9 @@ Daylight saving, after Debian's cron, decided by how the fields are written:
   is a rhythm within an hour, so it runs in both passes.
 
 The second field does not matter for this: `*/10 30 2 * * *` names the time 02:30.
+
+Other schedulers have other rules. A definition that comes from one says so: `inGap` (run once after the gap, or skip)
+and `inRepeat` (run in the first pass only, or in both) replace what follows from the fields.
 """
 
 from __future__ import annotations
@@ -26,12 +29,15 @@ from array import array
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from cronsim import CronSim, CronSimError
 
 from wakeful.core.errors import refuse
 from wakeful.core.time.wall_pattern import DAY_MAX, DayRule, WallPattern, month_shape, next_day
+
+InGap: TypeAlias = Literal["run", "skip"]
+InRepeat: TypeAlias = Literal["once", "twice"]
 
 NAMED: Final = {
     "@hourly": "0 * * * *",
@@ -111,16 +117,17 @@ def parse_cron(expression: str, field: str = "expression") -> CronFields:
 
 
 @lru_cache(maxsize=2048)
-def cron_pattern(expression: str) -> WallPattern:
+def cron_pattern(expression: str, in_gap: InGap | None = None, in_repeat: InRepeat | None = None) -> WallPattern:
     """The pattern of wall times that an expression matches."""
     fields = parse_cron(expression)
+    is_fixed = fields.hours_named and fields.minutes_named
     every_day = fields.any_day_of_month and fields.any_weekday and len(fields.months) == 12
     return WallPattern(
         days=None if every_day else _day_rule(fields),
         minutes=array("H", (hour * 60 + minute for hour in fields.hours for minute in fields.minutes)),
         seconds=fields.seconds,
-        makes_up=fields.hours_named,
-        runs_once=fields.hours_named and fields.minutes_named,
+        makes_up=fields.hours_named if in_gap is None else in_gap == "run",
+        runs_once=is_fixed if in_repeat is None else in_repeat == "once",
     )
 
 

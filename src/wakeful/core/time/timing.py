@@ -26,7 +26,7 @@ from itertools import islice
 from typing import TypeAlias, TypeVar, assert_never
 
 from wakeful.core.time.active_hours import parse_time_of_day
-from wakeful.core.time.cron import cron_pattern
+from wakeful.core.time.cron import InGap, InRepeat, cron_pattern
 from wakeful.core.time.instants import INSTANT_MAX, SECOND, Duration, Instant
 from wakeful.core.time.wall_pattern import WallPattern
 from wakeful.core.time.wallclock import count_seconds, latest_second, next_second
@@ -63,6 +63,8 @@ class Cron:
 
     expression: str
     timezone: str | None = None
+    in_gap: InGap | None = None  # times that the clock leaves out; None: by how the fields are written
+    in_repeat: InRepeat | None = None  # times that occur twice
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +176,9 @@ def tally(timing: Timing, after: Instant, until: Instant) -> InstantCount:
 
 def wall_pattern(timing: Cron | Times) -> WallPattern:
     """The wall times of a timing that follows a zone."""
-    return cron_pattern(timing.expression) if isinstance(timing, Cron) else _times_pattern(timing.times)
+    if isinstance(timing, Cron):
+        return cron_pattern(timing.expression, timing.in_gap, timing.in_repeat)
+    return _times_pattern(timing.times)
 
 
 def is_past(timing: Timing, now: Instant) -> bool:

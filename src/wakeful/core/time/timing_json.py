@@ -20,7 +20,7 @@ from wakeful.core.description import COMPONENTS, Field, Kind, Object
 from wakeful.core.errors import Invalid, refuse
 from wakeful.core.fields import Fields
 from wakeful.core.kinds import DURATION_SCHEMA, ZONE, choice, filled, listed, parsed
-from wakeful.core.time.cron import parse_cron
+from wakeful.core.time.cron import InGap, InRepeat, parse_cron
 from wakeful.core.time.instants import (
     INSTANT_MAX,
     MINUTE,
@@ -81,8 +81,10 @@ def timing_to_json(timing: Timing) -> dict[str, Any]:
                 spelt = {"every": written or format_duration(every)}
             anchored = {} if anchor_written is None else {"anchor": anchor_written}
             return {"type": kind, **spelt, **anchored, **_zone(timezone)}
-        case Cron(expression, timezone):
-            return {"type": "cron", "expression": expression, **_zone(timezone)}
+        case Cron(expression, timezone, in_gap, in_repeat):
+            spelt = {} if in_gap is None else {"inGap": in_gap}
+            spelt |= {} if in_repeat is None else {"inRepeat": in_repeat}
+            return {"type": "cron", "expression": expression, **_zone(timezone), **spelt}
         case Times(times, timezone):
             return {"type": "times", "times": list(times), **_zone(timezone)}
         case AfterReset(slot, offset):
@@ -187,6 +189,24 @@ _AT: Final = Field(
 )
 
 
+_IN_GAP: Final = Field(
+    choice(InGap, None),
+    "times that daylight saving leaves out: run once right after, or skip",
+    "Left out by daylight saving",
+    name="inGap",
+    default=None,
+    usual="run if the hours are named",
+)
+_IN_REPEAT: Final = Field(
+    choice(InRepeat, None),
+    "times that daylight saving repeats: run once or twice",
+    "Repeated by daylight saving",
+    name="inRepeat",
+    default=None,
+    usual="once if hours and minutes are named",
+)
+
+
 # The types
 
 
@@ -224,8 +244,8 @@ TIMING_TYPES: Final[Mapping[str, TimingType]] = {
         "Cron",
         "By a cron expression of five fields, or six with seconds.",
         Field(_CRON, "minute, hour, day of the month, month, weekday", example="0 9 * * 1-5", name="expression"),
-        _ZONE,
-        build=lambda _, values: Cron(values["expression"], values["timezone"]),
+        *(_ZONE, _IN_GAP, _IN_REPEAT),
+        build=lambda _, values: Cron(values["expression"], values["timezone"], values["inGap"], values["inRepeat"]),
     ),
     "every": _type(
         "every",

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from wakeful.app import Wakeful
     from wakeful.app.bootstrap import Agents, Parts
     from wakeful.app.delivery import MakeChannels
+    from wakeful.app.importing import Importer
     from wakeful.app.quota import QuotaSlots
     from wakeful.config import Loaded, Settings, SettingsRefused, SettingsWatch
     from wakeful.features.heartbeat.rules import HeartbeatTerms
@@ -116,6 +117,7 @@ class _Daemon:
         self._watchers: Watchers | None = None
         self._telemetry: Telemetry | None = None
         self._quota: QuotaSlots | None = None
+        self._importer: Importer | None = None
 
     async def run(self, on_ready: OnReady | None) -> None:
         with bound(self._reload.loaded) as door, unix_socket(self._home) as unix, signals_heard() as signal:
@@ -179,6 +181,7 @@ class _Daemon:
     def _app(self, *, api_at: str) -> Wakeful:
         from wakeful.app import Wakeful
         from wakeful.app.bootstrap import resolve_zone
+        from wakeful.app.importing import Importer
         from wakeful.app.money import money_of
         from wakeful.app.quota import QuotaSlots
         from wakeful.features.heartbeat.feature import HeartbeatFeature
@@ -228,6 +231,8 @@ class _Daemon:
             workflow_folder=self._home,
             **conduct_of(self._settings),
         )
+        self._importer = Importer(app, home=self._home)
+        app.add_service(self._importer.plug)
         self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
         self._reload.listen(
             "channels",
@@ -290,6 +295,7 @@ class _Daemon:
             figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
             log_of_run=None if self._telemetry is None else self._telemetry.log_of_run,
             quota=None if (slots := self._quota) is None else lambda: slots.quota,
+            importer=self._importer,
         )
         return make_server(api)
 

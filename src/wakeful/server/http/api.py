@@ -12,6 +12,7 @@ from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
 from wakeful.app.definition_files import DefinitionFiles
+from wakeful.app.importing import Importer
 from wakeful.config import SettingsStatus
 from wakeful.config.one_slot import SLOT
 from wakeful.core.description import Object
@@ -84,6 +85,7 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     agent_shapes.AgentTest,
     login_shapes.Login,
     moving_shapes.Files,
+    moving_shapes.ImportSource,
 )
 
 
@@ -99,6 +101,7 @@ def make_app(
     log_of_run: runs.LogOfRun | None = None,
     quota: Callable[[], Quota] | None = None,
     page_at: Callable[[], str] = lambda: "",
+    importer: Importer | None = None,
 ) -> ASGIApp:
     """The API of one app. Missing parts (settings, stream, metrics) have no routes.
 
@@ -127,7 +130,7 @@ def make_app(
         heartbeat.routes(app, settings),
         workflows.routes(app),
         *([] if quota is None else [slots.routes(app, quota)]),
-        moving.routes(DefinitionFiles(app, quota)),
+        moving.routes(DefinitionFiles(app, quota), importer or Importer(app)),
         deliveries.routes(app),
         channels.routes(app),
         inbox.routes(app),

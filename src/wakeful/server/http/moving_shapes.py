@@ -1,10 +1,10 @@
-"""Shapes of export and apply."""
+"""Shapes of export, apply and import."""
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wakeful.server.http.shapes import Shape
+from wakeful.server.http.shapes import At, Shape
 
 Paths = Annotated[list[str], Field(examples=[["schedules/daily-report.json"]])]
 
@@ -33,3 +33,45 @@ class Applied(Shape):
     remove: Paths
     unchanged: Paths
     diff: Annotated[str, Field(description="a unified diff of all changes")]
+
+
+class ImportSource(Shape):
+    """What to import: a pasted text, a path on the daemon's machine, or its own places."""
+
+    kind: Annotated[str, Field(examples=["crontab"])]
+    content: Annotated[str | None, Field(description="the text of the source")] = None
+    path: Annotated[str | None, Field(description="a file or folder on the daemon's machine")] = None
+
+
+class ImportEntry(Shape):
+    """One entry of the source, and what becomes of it."""
+
+    source: Annotated[str, Field(description="its own text, without secrets")]
+    place: Annotated[str, Field(description="the file or system it is from")]
+    line: int | None
+    slug: str | None
+    action: Literal["create", "update", "unchanged", "refused", "skipped"]
+    definition: Annotated[dict[str, Any] | None, Field(description="without secrets")]
+    description: Annotated[str | None, Field(description="when it runs, in words")]
+    source_next: Annotated[list[At], Field(description="its next times by the rules of the source")]
+    next: Annotated[list[At], Field(description="its next times here")]
+    not_carried: Annotated[list[str], Field(description="what is not carried over")]
+    reason: Annotated[str | None, Field(description="why it is refused or skipped")]
+
+
+class HandoverState(Shape):
+    """A takeover: when it happens, and how far it is."""
+
+    id: str
+    stage: Literal["written", "switching", "done", "abandoned"]
+    hand_at: Annotated[At, Field(description="earlier times belong to the source")]
+    problem: str | None
+
+
+class Imported(Shape):
+    """The plan of an import, or what it did."""
+
+    kind: str
+    applied: bool
+    entries: list[ImportEntry]
+    handover: HandoverState | None

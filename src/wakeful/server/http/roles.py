@@ -48,6 +48,7 @@ WRITING: Final[dict[str, Least]] = {
     "POST /api/deliveries": "admin",
     "DELETE /api/deliveries/{id}": "admin",
     "DELETE /api/inbox/{id}": "admin",
+    "POST /api/import": "admin",
     "POST /api/login-codes": "admin",
     "DELETE /api/logins": "admin",
     "PUT /api/schedule/{slug}": "admin",

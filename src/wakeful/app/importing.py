@@ -1,0 +1,302 @@
+"""Import: entries of other schedulers become schedules. The plan says what would happen; applying it writes all of it
+in one transaction, through the ordinary commands."""
+
+import asyncio
+import json
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias
+
+from wakeful.app.bootstrap import Parts, resolve_zone
+from wakeful.app.definition_files import digest_of
+from wakeful.app.facade import Wakeful
+from wakeful.core.errors import Invalid
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.schedule.definition import RESERVED_SLUGS
+from wakeful.core.schedule.definition_json import encode_definition
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.timing import next_n
+from wakeful.core.time.timing_words import describe
+from wakeful.features.moving.handover import Handovers, next_hand
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.takeover import await_handover, miss_before_import, take_over
+from wakeful.integrations.imports.catalogue import KINDS, entries_of
+from wakeful.integrations.imports.entries import Context, Entry, masked_json, user_name
+from wakeful.integrations.imports.fitting import fit
+from wakeful.integrations.imports.switches import switches
+from wakeful.ports.moving import Handover, Origin
+from wakeful.ports.store import Tx
+
+InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Runs blocking work."""
+Fitted: TypeAlias = tuple[dict[str, Any], str | None] | Invalid
+"""A schedule, and how it differs from the source; or why it cannot be one."""
+Action: TypeAlias = Literal["create", "update", "unchanged", "refused", "skipped"]
+SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedEntry:
+    """What becomes of one entry."""
+
+    entry: Entry
+    slug: str | None
+    action: Action
+    definition: Mapping[str, Any] | None = None
+    words: str | None = None
+    source_times: tuple[Instant, ...] = ()
+    our_times: tuple[Instant, ...] = ()
+    reason: str | None = None
+    digest: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        entry = self.entry
+        shown: dict[str, Any] = {
+            "source": entry.source,
+            "place": entry.place,
+            "line": entry.line,
+            "slug": self.slug,
+            "action": self.action,
+            "definition": None if self.definition is None else masked_json(self.definition),
+            "description": self.words,
+            "sourceNext": [format_instant(at) for at in self.source_times],
+            "next": [format_instant(at) for at in self.our_times],
+            "notCarried": list(entry.not_carried),
+            "reason": self.reason,
+        }
+        return shown
+
+
+@dataclass(frozen=True, slots=True)
+class ImportPlan:
+    """What an import would do, or did."""
+
+    kind: str
+    entries: Sequence[PlannedEntry]
+    is_applied: bool = False
+    handover: Mapping[str, Any] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "applied": self.is_applied,
+            "entries": [planned.to_json() for planned in self.entries],
+            "handover": self.handover,
+        }
+
+    @property
+    def writable(self) -> list[PlannedEntry]:
+        return [planned for planned in self.entries if planned.action in ("create", "update")]
+
+
+@dataclass(slots=True)
+class _Names:
+    """Slugs that are taken, and those of entries that were imported before."""
+
+    taken: set[str]
+    known: dict[tuple[str, str], Origin] = field(default_factory=dict)
+
+    def slug_for(self, entry: Entry) -> str:
+        """The slug of an entry: the one it has, else one that is free."""
+        origin = self.known.get((entry.place, entry.ref))
+        if origin is not None:
+            return origin.name
+        slug, number = entry.name, 1
+        while slug in self.taken or slug in RESERVED_SLUGS:
+            number += 1
+            slug = f"{entry.name[:56]}-{number}"
+        self.taken.add(slug)
+        return slug
+
+
+class Importer:
+    """Imports of one app."""
+
+    def __init__(self, app: Wakeful, *, home: Path | None = None, in_thread: InThread = asyncio.to_thread) -> None:
+        self._app = app
+        self._home = home
+        self._in_thread = in_thread
+        self._handovers: Handovers | None = None
+
+    def plug(self, parts: Parts) -> Handovers:
+        """The service that drives handovers."""
+        self._handovers = Handovers(
+            parts.store,
+            parts.clock,
+            host=socket.gethostname(),
+            switches=switches(self._in_thread, backups=(self._home or Path.home()) / "imported"),
+            activate=_activate,
+            ring_bell=parts.engine.ring_bell,
+        )
+        return self._handovers
+
+    async def context(self, *, is_adopting: bool = False) -> Context:
+        """What reading depends on, on this machine."""
+        return Context(
+            now=self._app.moment().now,
+            zone=resolve_zone("local"),
+            user=user_name(),
+            user_home=Path.home(),
+            environ=dict(os.environ),
+            is_debian_cron=_is_debian_cron(),
+            channels=frozenset(channel.name for channel in (await self._app.delivering.channels()).channels),
+            agents=frozenset(agent.name for agent in await self._app.agents()),
+            is_adopting=is_adopting,
+        )
+
+    async def plan(
+        self, kind: str, *, content: str | None = None, path: Path | None = None, context: Context | None = None
+    ) -> ImportPlan:
+        """What importing would do; raises `SourceRefused` if a file cannot be read as a whole."""
+        if kind not in KINDS:
+            raise Conflict(f"{kind!r} is not a kind of import; there are {', '.join(KINDS)}")
+        context = context or await self.context()
+        read = partial(_read, kind, content=content, path=path, context=context)
+        entries: list[tuple[Entry, Fitted]] = await self._in_thread(read)
+        names, stored = await self._app.store.read(lambda tx: _names(tx, kind, [entry for entry, _ in entries]))
+        planned = [self._planned(entry, fitted, names, stored, context) for entry, fitted in entries]
+        return ImportPlan(kind, planned)
+
+    async def apply(self, plan: ImportPlan, *, is_handover: bool = False) -> ImportPlan:
+        """Write the plan. With `is_handover`, what it writes stays inactive until its source is switched off."""
+        write = plan.writable
+        handed = _handed(plan) if is_handover else []
+        if not write and not handed:
+            return replace(plan, is_applied=True)
+        if handed and self._handovers is None:
+            raise Conflict("this process cannot switch a source off; import through the daemon")
+        journal = self._journal(plan.kind, handed) if handed else None
+
+        def then(tx: Tx, now: Instant) -> None:
+            for planned in write:
+                self._begin(tx, planned, now)
+            for planned in handed:
+                await_handover(tx, planned.slug or "", now=now)
+            tx.origins.put_many([_origin(plan.kind, planned, now) for planned in write])
+            if journal is not None:
+                tx.handovers.put(journal)
+
+        self._write_files(write)
+        await self._app.put_all({planned.slug or "": planned.definition for planned in write}, then=then)
+        if journal is not None and self._handovers is not None:
+            self._handovers.drive(journal)
+        return replace(plan, is_applied=True, handover=None if journal is None else _handover_json(journal))
+
+    def _journal(self, kind: str, handed: Sequence[PlannedEntry]) -> Handover:
+        now = self._app.moment().now
+        off = [{"kind": one.entry.off.kind, "what": one.entry.off.what} for one in handed if one.entry.off is not None]
+        body = json.dumps({"slugs": [one.slug for one in handed], "off": off}, ensure_ascii=False)
+        journal_id, host = secrets.token_hex(8), socket.gethostname()
+        return Handover(journal_id, kind, host, "written", next_hand(now), None, body, None, now, now)
+
+    def _begin(self, tx: Tx, planned: PlannedEntry, now: Instant) -> None:
+        slug, entry = planned.slug, planned.entry
+        if slug is None or planned.action != "create":
+            return
+        if entry.last_run is not None:
+            miss_before_import(tx, slug, entry.last_run, now=now)
+        if entry.session is not None:
+            commands.adopt_session(tx, slug, entry.session)
+        if entry.is_paused:
+            commands.pause(tx, slug, hooks=self._app.hooks, now=now)
+
+    def _write_files(self, write: Sequence[PlannedEntry]) -> None:
+        """Secrets go into files that only their owner can read."""
+        for planned in write:
+            for name, text in planned.entry.files.items():
+                if self._home is None:
+                    raise Conflict("this process has no home folder for the secrets of this import")
+                folder = self._home / "imported"
+                folder.mkdir(mode=0o700, exist_ok=True)
+                unborn = folder / f".{name}.part"
+                with os.fdopen(
+                    os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w"
+                ) as file:
+                    file.write(text)
+                unborn.replace(folder / name)
+
+    def _planned(
+        self, entry: Entry, fitted: Fitted, names: _Names, stored: Mapping[str, str], context: Context
+    ) -> PlannedEntry:
+        if entry.refused is not None:
+            return PlannedEntry(entry, None, "skipped" if entry.is_skipped else "refused", reason=entry.refused)
+        slug = names.slug_for(entry)
+        try:
+            if isinstance(fitted, Invalid):
+                raise fitted
+            schedule, problem = fitted
+            written = {"slug": slug, "schedule": schedule, **entry.action, **entry.options}
+            definition = self._app.checked(slug, written)
+        except Invalid as invalid:
+            return PlannedEntry(entry, slug, "refused", reason=str(invalid))
+        ours = tuple(next_n(definition.timing, context.now, SHOWN))
+        theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
+        shown = PlannedEntry(entry, slug, "create", written, describe(definition.timing), theirs, ours)
+        if problem is not None:
+            return replace(shown, action="refused", reason=problem)
+        digest = digest_of(json.dumps(written, sort_keys=True))
+        origin = names.known.get((entry.place, entry.ref))
+        action: Action = "create"
+        if slug in stored and origin is not None:
+            is_same = origin.digest == digest or encode_definition(definition) == stored[slug]
+            action = "unchanged" if is_same else "update"
+        return replace(shown, action=action, digest=digest)
+
+
+def _read(kind: str, *, content: str | None, path: Path | None, context: Context) -> list[tuple[Entry, Fitted]]:
+    """The entries, each with the schedule that has its times; runs in a thread."""
+    entries = entries_of(kind, content=content, path=path, context=context)
+    return [(entry, _fitted(entry, context.now)) for entry in entries]
+
+
+def _fitted(entry: Entry, now: Instant) -> Fitted:
+    if entry.refused is not None or entry.times is None:
+        return dict(entry.schedule), None
+    try:
+        return fit(entry.schedule, entry.times, now=now)
+    except Invalid as invalid:
+        return invalid
+
+
+def _handed(plan: ImportPlan) -> list[PlannedEntry]:
+    """The entries that are switched off in their source."""
+    taken = (planned for planned in plan.entries if planned.action in ("create", "update", "unchanged"))
+    return [planned for planned in taken if planned.entry.off is not None and not planned.entry.is_paused]
+
+
+def _handover_json(row: Handover) -> dict[str, Any]:
+    return {"id": row.handover_id, "stage": row.stage, "handAt": format_instant(row.hand_at), "problem": row.problem}
+
+
+def _activate(tx: Tx, slug: str, off_at: Instant, hand_at: Instant, now: Instant) -> None:
+    try:
+        take_over(tx, slug, off_at=off_at, hand_at=hand_at, now=now)
+    except NotFound:  # removed meanwhile
+        return
+
+
+def _is_debian_cron() -> bool:
+    return Path("/etc/debian_version").exists() and not Path("/usr/sbin/crond").exists()
+
+
+def _names(tx: Tx, kind: str, entries: Sequence[Entry]) -> tuple[_Names, dict[str, str]]:
+    known = {
+        (origin.place, origin.ref): origin
+        for place in dict.fromkeys(entry.place for entry in entries)
+        for origin in tx.origins.of_place(kind, place)
+    }
+    wanted = {entry.name for entry in entries}
+    candidates = {f"{name[:56]}-{number}" for name in wanted for number in range(2, len(entries) + 12)} | wanted
+    candidates |= {origin.name for origin in known.values()}
+    stored = {row.slug: row.definition for row in tx.schedules.by_slugs(sorted(candidates)).values()}
+    return _Names({*stored, *(origin.name for origin in known.values())}, known), stored
+
+
+def _origin(kind: str, planned: PlannedEntry, now: Instant) -> Origin:
+    entry = planned.entry
+    return Origin(kind, entry.place, entry.ref, "schedule", planned.slug or "", planned.digest, now)

@@ -1,0 +1,83 @@
+"""`wakeful import KIND [PATH]`: take schedules over from another scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.render import json_out, note, say
+
+KINDS: Final = (
+    "crontab", "systemd", "openclaw", "hermes", "claude", "codex", "caco", "openalice", "glm-tray", "kubernetes",
+)  # fmt: skip
+IMPORT_TIMEOUT: Final = 600.0
+_DONE: Final = {"create": "created", "update": "updated"}
+
+
+@command("import")
+@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("path", required=False, type=click.Path(path_type=Path))
+@click.option("--apply", "is_applied", is_flag=True, help="Write the schedules; without it nothing is changed.")
+@click.option("--adopt", is_flag=True, help="Leave the job in its system, and start it there.")
+@click.option("--disable-source", is_flag=True, help="With --apply: switch the source off, without losing a run.")
+def import_command(
+    invocation: Invocation, kind: str, path: Path | None, is_applied: bool, adopt: bool, disable_source: bool
+) -> None:
+    """Take schedules over from crontab, systemd, OpenClaw and others.
+
+    Shows what each entry would become: when it runs in words, its next times there and here, and what is not carried
+    over. PATH is a file or folder; without it the system's own places are read. Importing twice changes nothing.
+    """
+    body = {"kind": kind, **({} if path is None else {"path": str(path.absolute())})}
+    query = {"apply": is_applied or None, "adopt": adopt or None, "disableSource": disable_source or None}
+    told = invocation.daemon().ask("POST", "/api/import", query=query, body=body, timeout=IMPORT_TIMEOUT).body
+    if invocation.is_json:
+        json_out(told)
+    else:
+        _show(told, is_applied, disable_source)
+    if told["entries"] and all(entry["action"] == "refused" for entry in told["entries"]):
+        end()
+
+
+def _show(told: Mapping[str, Any], is_applied: bool, is_handover: bool) -> None:
+    if not told["entries"]:
+        say(f"{told['kind']}: nothing found to import")
+        return
+    for entry in told["entries"]:
+        _show_entry(entry, is_applied)
+    counts: dict[str, int] = {}
+    for entry in told["entries"]:
+        counts[entry["action"]] = counts.get(entry["action"], 0) + 1
+    say(", ".join(f"{count} {_DONE.get(action, action) if is_applied else action}" for action, count in counts.items()))
+    handover = told["handover"]
+    if handover is not None:
+        say(f"handover at {_at(handover['handAt'])}: until then the source runs them, from then on Wakeful does")
+    elif not is_applied:
+        note("  nothing was changed; write the schedules with --apply")
+    elif any(entry["action"] in _DONE for entry in told["entries"]):
+        note("  the source still runs these too: switch it off there, or import with --apply --disable-source")
+
+
+def _show_entry(entry: Mapping[str, Any], is_applied: bool) -> None:
+    where = f"{entry['place']}:{entry['line']}" if entry["line"] else entry["place"]
+    action = _DONE.get(entry["action"], entry["action"]) if is_applied else entry["action"]
+    say(f"{action}  {entry['slug'] or ''}  ({where})".replace("    ", "  "))
+    say(f"    {entry['source']}")
+    if entry["description"]:
+        say(f"    {entry['description']}")
+    for label, name in (("there", "sourceNext"), ("here ", "next")):
+        if entry[name]:
+            say(f"    next {label}: {', '.join(_at(at) for at in entry[name])}")
+    if entry["notCarried"]:
+        say(f"    not carried over: {', '.join(entry['notCarried'])}")
+    if entry["reason"]:
+        say(f"    {entry['reason']}")
+
+
+def _at(text: str) -> str:
+    return times.wall(times.parse(text))

@@ -1,0 +1,62 @@
+"""Taking over from another scheduler: what a schedule owes for the time before it was here, and the handover.
+
+Instants before the handover belong to the source. What the source did not run either is `missed(before import)`: it is
+in the ledger, and nothing is caught up.
+"""
+
+from typing import Final
+
+from wakeful.core.refusals import NotFound
+from wakeful.core.schedule.cadence import Cadence, Plan, forgo
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import next_after
+from wakeful.features.schedules.alarms import alarm_of, decided, record
+from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.resets import informed
+from wakeful.ports.store import Tx
+
+BEFORE_IMPORT: Final = "before import"
+AWAITING: Final = "waits for the handover from its source"
+
+
+def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) -> None:
+    """A new schedule ran last in its source then: the instants since are missed, none is caught up."""
+    compiled, cadence = _held(tx, slug)
+    if cadence.last_row_id is not None or last_run >= now or not isinstance(compiled, Compiled):
+        return
+    rules = informed(tx, compiled.rules)
+    plan = forgo(cadence._replace(planned_through=last_run), rules, BEFORE_IMPORT, now=now, taken=frozenset())
+    record(tx, [decided(plan, compiled, cadence)], now=now)
+
+
+def await_handover(tx: Tx, slug: str, *, now: Instant) -> None:
+    """Keep it inactive until the handover."""
+    compiled, cadence = _held(tx, slug)
+    waiting = cadence._replace(state="disabled", state_reason=AWAITING, state_at=now)
+    tx.cadences.save_many([waiting], turned=[waiting])
+    if isinstance(compiled, Compiled):
+        tx.alarms.set_many([alarm_of(waiting, compiled)])
+
+
+def take_over(tx: Tx, slug: str, *, off_at: Instant, hand_at: Instant, now: Instant) -> None:
+    """Activate it from the handover on. Instants between the end of the source and the handover are missed; those
+    since the handover are due now."""
+    compiled, cadence = _held(tx, slug)
+    if cadence.state_reason != AWAITING or not isinstance(compiled, Compiled):
+        return  # already active, or a person decided otherwise
+    rules = informed(tx, compiled.rules)
+    active = cadence._replace(state="active", state_reason=None, state_at=now, planned_through=off_at)
+    plan = forgo(active, rules, BEFORE_IMPORT, now=max(hand_at - 1, off_at), taken=frozenset())
+    through = max(plan.cadence.planned_through, hand_at - 1)
+    active = plan.cadence._replace(
+        state="active", planned_through=through, next_at=next_after(rules.timing, through), state_at=now
+    )
+    record(tx, [decided(Plan(plan.rows, active), compiled, cadence)], now=now)
+
+
+def _held(tx: Tx, slug: str) -> tuple[Compiled | object, Cadence]:
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    if schedule is None:
+        raise NotFound(f"there is no schedule {slug!r}")
+    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    return read_stored(schedule.schedule_id, schedule.version, schedule.definition), cadence

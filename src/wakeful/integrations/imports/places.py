@@ -1,0 +1,96 @@
+"""Where the sources are on this machine, and how their files are read: plain files only, with limits."""
+
+import json
+import sqlite3
+import subprocess
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.integrations.imports.entries import FILE_MAX, Context, SourceFile, SourceRefused
+from wakeful.integrations.system.plain_files import FileRefused, read_plain_text
+
+FILES_MAX: Final = 2_000
+_WITHIN: Final = 20
+"""Seconds for a program that prints a source."""
+
+
+def read_file(path: Path) -> SourceFile:
+    """One file."""
+    try:
+        return SourceFile(str(path), read_plain_text(path, most=FILE_MAX), path)
+    except FileRefused as refused:
+        raise SourceRefused("", str(refused)) from None
+
+
+def read_files(paths: Iterable[Path]) -> list[SourceFile]:
+    """Several files, in order; too many are refused."""
+    found = list(paths)
+    if len(found) > FILES_MAX:
+        raise SourceRefused(str(found[0].parent), f"there are {len(found)} files; at most {FILES_MAX} are read")
+    return [read_file(path) for path in found]
+
+
+def plain_files_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """The files of a folder that are not hidden, in order. A link is listed, and refused when it is read."""
+    if folder.is_symlink():
+        raise SourceRefused(str(folder), "it is a symbolic link, which is not followed")
+    try:
+        return sorted(path for path in folder.glob(pattern) if path.is_symlink() or path.is_file())
+    except OSError as error:
+        raise SourceRefused(str(folder), error.strerror or "it cannot be read") from None
+
+
+def existing(*paths: Path) -> list[Path]:
+    """Those of these files that exist."""
+    return [path for path in paths if path.exists() or path.is_symlink()]
+
+
+def printed(argv: list[str], place: str, context: Context) -> SourceFile | None:
+    """What a program prints; None if there is no such program, or it has nothing to print."""
+    try:
+        ended = subprocess.run(  # noqa: S603 - a fixed program of the system, found on the PATH
+            argv, capture_output=True, timeout=_WITHIN, check=False, env=dict(context.environ) or None
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if ended.returncode != 0 or not ended.stdout.strip():
+        return None
+    if len(ended.stdout) > FILE_MAX:
+        raise SourceRefused(place, f"it is larger than {FILE_MAX:,} bytes")
+    return SourceFile(place, ended.stdout.decode(errors="replace"))
+
+
+def rows_of(path: Path, table: str, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The rows of a table in someone else's SQLite file, read only."""
+    if path.is_symlink() or not path.is_file():
+        raise SourceRefused(str(path), "it is not a plain file")
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
+            connection.execute("PRAGMA query_only = 1")
+            there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
+            names = [name for name in columns if name in there]
+            if not names:
+                return []
+            rows = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1 LIMIT {FILES_MAX + 1}")
+            found = [dict(zip(names, row, strict=True)) for row in rows]
+    except sqlite3.Error as error:
+        raise SourceRefused(str(path), f"it cannot be read: {error}") from None
+    if len(found) > FILES_MAX:
+        raise SourceRefused(str(path), f"{table} has more than {FILES_MAX} rows")
+    for number, row in enumerate(found, 1):
+        if any(isinstance(value, str | bytes) and len(value) > FILE_MAX // 8 for value in row.values()):
+            raise SourceRefused(str(path), f"row {number} of {table} is larger than {FILE_MAX // 8:,} bytes")
+    return found
+
+
+def json_of(file: SourceFile) -> Any:
+    """The JSON of a file."""
+    try:
+        return json.loads(file.text.removeprefix("\ufeff"))
+    except RecursionError:
+        raise SourceRefused(file.place, "it is nested too deeply", 1) from None
+    except ValueError as error:
+        line = getattr(error, "lineno", None)
+        raise SourceRefused(file.place, f"it is not JSON ({error})", line) from None

@@ -1,0 +1,192 @@
+"""Switching entries off in their own system: crontab lines become comments, JSON files get a changed field, everything
+else is told by its own program. A changed file has a backup next to it."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from wakeful.core.time.instants import SECOND, Duration
+from wakeful.integrations.imports.crontab import USER_PLACE
+from wakeful.integrations.imports.entries import FILE_MAX
+from wakeful.integrations.system.plain_files import FileRefused, read_plain_text
+from wakeful.ports.moving import SwitchFailed
+
+InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
+MARK: Final = "# switched off by wakeful: "
+BACKUP: Final = ".wakeful-backup"
+What: TypeAlias = Mapping[str, Any]
+
+
+class _Threaded:
+    """Runs the blocking work of a switch in a thread."""
+
+    def __init__(self, in_thread: InThread) -> None:
+        self._in_thread = in_thread
+
+    async def is_off(self, what: Sequence[What]) -> bool:
+        found: bool = await self._in_thread(partial(self.look, what))
+        return found
+
+    async def switch_off(self, what: Sequence[What], *, within: Duration) -> None:
+        await self._in_thread(partial(self.act, what, max(1.0, within / SECOND)))
+
+    def look(self, what: Sequence[What]) -> bool:
+        raise NotImplementedError
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        raise NotImplementedError
+
+
+class CrontabSwitch(_Threaded):
+    """Lines of crontabs: `{"place", "line"}`. The user's own table goes through the program `crontab`."""
+
+    def __init__(self, in_thread: InThread, *, backups: Path, program: str = "crontab") -> None:
+        super().__init__(in_thread)
+        self._backups = backups
+        self._program = program
+
+    def look(self, what: Sequence[What]) -> bool:
+        return all(not (set(self._lines(place)) & lines) for place, lines in _by_place(what).items())
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        for place, lines in _by_place(what).items():
+            before = self._lines(place)
+            after = [MARK + line if line in lines else line for line in before]
+            if after != before:
+                self._write(place, "\n".join(before), "\n".join(after), within)
+
+    def _lines(self, place: str) -> list[str]:
+        if place != USER_PLACE:
+            return _read(Path(place)).split("\n")
+        ended = _run([self._program, "-l"], 10)
+        return ended.stdout.split("\n") if ended.returncode == 0 else []
+
+    def _write(self, place: str, before: str, after: str, within: float) -> None:
+        if place != USER_PLACE:
+            _replace(Path(place), before, after)
+            return
+        self._backups.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _keep(self._backups / "crontab", before)
+        ended = _run([self._program, "-"], within, feed=after)
+        if ended.returncode != 0:
+            raise SwitchFailed(f"{self._program} - ended with {ended.returncode}: {ended.stderr.strip()[:300]}")
+
+
+class JsonSwitch(_Threaded):
+    """Items of JSON files: `{"path", "list" (keys to the list), "id", "set": {field: value}}`."""
+
+    def look(self, what: Sequence[What]) -> bool:
+        return all(_is_set(one) for one in what)
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        for one in what:
+            path = Path(one["path"])
+            text = _read(path)
+            data = json.loads(text.removeprefix("\ufeff"))
+            item = _item(data, one)
+            if item is not None:
+                item.update(one["set"])
+                _replace(path, text, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+class ProgramSwitch(_Threaded):
+    """Anything with a program: `{"argv", "check", "off": [texts]}`. `check` prints one of `off` once it is off."""
+
+    def look(self, what: Sequence[What]) -> bool:
+        return all(_run(list(one["check"]), 10).stdout.strip() in one["off"] for one in what)
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        for one in what:
+            ended = _run(list(one["argv"]), within)
+            if ended.returncode != 0:
+                raise SwitchFailed(
+                    f"{' '.join(one['argv'])} ended with {ended.returncode}: {ended.stderr.strip()[:300]}"
+                )
+
+
+def switches(in_thread: InThread, *, backups: Path) -> dict[str, Any]:
+    """All switches, by the kind that an entry names."""
+    return {
+        "crontab": CrontabSwitch(in_thread, backups=backups),
+        "json": JsonSwitch(in_thread),
+        "program": ProgramSwitch(in_thread),
+    }
+
+
+def _by_place(what: Sequence[What]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for one in what:
+        found.setdefault(one["place"], set()).add(one["line"])
+    return found
+
+
+def _is_set(one: What) -> bool:
+    path = Path(one["path"])
+    if not path.exists():
+        return True
+    item = _item(json.loads(_read(path).removeprefix("\ufeff")), one)
+    return item is None or all(item.get(name) == value for name, value in one["set"].items())
+
+
+def _item(data: Any, one: What) -> dict[str, Any] | None:
+    for key in one["list"]:
+        data = data.get(key) if isinstance(data, dict) else None
+    items = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
+    return next((item for item in items if isinstance(item, dict) and str(item.get("id")) == one["id"]), None)
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_plain_text(path, most=FILE_MAX)
+    except FileRefused as refused:
+        if not path.exists():
+            return ""
+        raise SwitchFailed(str(refused)) from None
+
+
+def _replace(path: Path, before: str, after: str) -> None:
+    """Replace a file atomically, with its mode and owner, after a backup next to it."""
+    try:
+        _keep(path, before)
+        unborn = path.with_name(f".{path.name}.wakeful-part")
+        with os.fdopen(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+            file.write(after)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(path, unborn)
+        with suppress(PermissionError):
+            os.chown(unborn, path.stat().st_uid, path.stat().st_gid)
+        unborn.replace(path)
+    except OSError as error:
+        raise SwitchFailed(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _keep(path: Path, text: str) -> None:
+    """A backup next to it; an earlier one is never replaced, and the same text is kept once."""
+    for number in range(100):
+        backup = path.with_name(f"{path.name}{BACKUP}{f'-{number}' if number else ''}")
+        try:
+            with os.fdopen(os.open(backup, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+                return
+        except FileExistsError:
+            if backup.read_text(errors="replace") == text:
+                return
+    raise SwitchFailed(f"there are a hundred backups of {path} already; remove some")
+
+
+def _run(argv: list[str], within: float, *, feed: str | None = None) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(  # noqa: S603 - a program of the source's own system
+            argv, input=feed, capture_output=True, text=True, timeout=within, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SwitchFailed(f"{argv[0]} cannot be run: {error}") from None

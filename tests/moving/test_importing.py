@@ -1,0 +1,138 @@
+"""The plan of an import, applying it, and applying it again."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edges.http.kit import Client, served
+from features.kit import World, ledger, virtual
+from moving.kit import BASE, CORPUS
+from wakeful.app.importing import Importer
+from wakeful.core.schedule.actions import Command
+from wakeful.core.time.instants import DAY
+from wakeful.integrations.imports.entries import Context, Entry
+from wakeful.integrations.imports.wall_rules import WallRules
+
+
+async def inline(work: Callable[[], Any]) -> Any:
+    return work()
+
+
+async def test_a_pasted_crontab(tmp_path: Path) -> None:
+    """The plan has each entry in words, its next times there and here, and no secrets; applied twice changes
+    nothing; the entries remember where they came from; an edit of a person is not undone."""
+    text = (CORPUS / "crontab.txt").read_text()
+    async with served(tmp_path) as api:
+        body = {"kind": "crontab", "content": text}
+        plan = (await api.post("/api/import", body)).body
+        assert "do-not-print-me" not in json.dumps(plan) and "hunter2" not in json.dumps(plan)
+        actions = [entry["action"] for entry in plan["entries"]]
+        assert actions.count("create") >= 40 and actions.count("refused") == 7
+        for entry in plan["entries"]:
+            if entry["action"] == "create":
+                assert entry["description"] and entry["next"] == entry["sourceNext"] and len(entry["next"]) == 3
+        assert (await api.get("/api/schedule")).body["schedules"] == []
+
+        done = (await api.post("/api/import?apply=true", body)).body
+        slugs = [entry["slug"] for entry in done["entries"] if entry["action"] == "create"]
+        assert len(set(slugs)) == len(slugs) and {"twice", "twice-2"} <= set(slugs)
+        before = (await api.get("/api/export")).body
+        again = (await api.post("/api/import?apply=true", body)).body
+        assert {entry["action"] for entry in again["entries"]} == {"unchanged", "refused"}
+        assert (await api.get("/api/export")).body == before
+
+        await api.ask("PATCH", "/api/schedule/hourly", {"timeout": "3m"})
+        changed = text.replace("0 9 * * 1-5\t/usr/local/bin/workdays\n", "0 10 * * 1-5\t/usr/local/bin/workdays\n")
+        update = (await api.post("/api/import?apply=true", {"kind": "crontab", "content": changed})).body
+        assert [entry["slug"] for entry in update["entries"] if entry["action"] == "update"] == ["workdays"]
+        stored = (await api.get("/api/schedule/workdays")).body
+        assert stored["schedule"]["expression"] == "0 10 * * 1-5"
+
+
+async def test_it_overwrites_nothing_of_others(tmp_path: Path) -> None:
+    """A schedule of the same name that was not imported stays as it is."""
+    async with served(tmp_path) as api:
+        await api.put("daily")
+        done = (await api.post("/api/import?apply=true", {"kind": "crontab", "content": "@daily /bin/daily\n"})).body
+        assert done["entries"][0]["slug"] == "daily-2"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"kind": "cron"}, "kind"),
+        ({"kind": "crontab", "content": "x", "path": "/x"}, "content"),
+        ({"kind": "crontab", "path": "etc/crontab"}, "path"),
+        ({"kind": "crontab", "path": "/no/such/file"}, "path"),
+        ({"kind": "crontab", "content": "* * * * * x\n" + "y" * 70_000}, "content"),
+    ],
+)
+async def test_bad_requests_are_refused_by_field(api: Client, body: dict[str, Any], field: str) -> None:
+    """And nothing is written."""
+    refused = await api.post("/api/import?apply=true", body)
+    assert refused.status == 400 and [error["field"] for error in refused.body["errors"]] == [field]
+    assert (await api.get("/api/schedule")).body["schedules"] == []
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> Any:
+    async with served(tmp_path) as client:
+        yield client
+
+
+@virtual
+async def test_a_hundred_late_entries_do_not_fire_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their last runs lie days back. What the source missed is in the ledger as missed(before import); each runs next
+    at its own time."""
+    started: list[str] = []
+
+    class Shell:
+        is_local = True
+
+        def check(self, _: Any) -> None:
+            return None
+
+        def proves(self, _: Any) -> str:
+            return "finished"
+
+        async def perform(self, spec: Command, fire: Any, *_: Any) -> Any:
+            started.append(fire.slug)
+
+        async def close(self) -> None: ...
+
+    app = world.bench(timezone="UTC", actions={Command: Shell()})
+    await app.start()
+    await world.until("01-10 12:00:30")
+
+    def late(kind: str, *, content: str | None, path: Path | None, context: Context) -> list[Entry]:
+        return [
+            Entry(
+                "jobs.json",
+                f"id-{number}",
+                f"job {number}",
+                f"job-{number}",
+                schedule={"type": "cron", "expression": f"{number % 60} 9 * * *", "timezone": "UTC"},
+                action={"command": {"argv": ["true"]}},
+                options={"catchUp": "once"},
+                times=WallRules("UTC", lambda _: True, (9 * 3600 + number % 60 * 60,), "skip", "once"),
+                last_run=world.now - 5 * DAY,
+            )
+            for number in range(100)
+        ]
+
+    monkeypatch.setattr("wakeful.app.importing.entries_of", late)
+    importer = Importer(app, in_thread=inline)
+    plan = await importer.plan("crontab", content="", context=replace(BASE, zone="UTC", now=world.now))
+    assert len(plan.writable) == 100
+    await importer.apply(plan)
+    await world.sleep("10m")
+    assert started == []
+    assert await ledger(app, "job-7") == ["01-06 09:07:00 missed (before import) x5"]
+    await world.until("01-11 10:00:30")
+    assert sorted(started) == sorted(f"job-{number}" for number in range(100))
+    await asyncio.sleep(0)
