@@ -22,9 +22,10 @@ END: Final = "<!-- end of what is made -->"
 
 def definition_tables() -> str:
     """What users write in JSON: schedules and workflows."""
-    parts: dict[str, Object[Any]] = {one.name: one for one in _inside(OPTIONS)}
+    actions = {described.name for described in OBJECTS.values()}
+    parts: dict[str, Object[Any]] = {one.name: one for one in _inside(OPTIONS) if one.name not in actions}
     lines = ["## Schedule", "", "Exactly one of `prompt`, `command`, `http`, `call` and `event` is required.", ""]
-    lines += [*_rows(SCHEDULE), "## Timings", "", "The `schedule` of a definition; `type` says which.", ""]
+    lines += [*_rows(SCHEDULE), "## Timings", "", "The `schedule` of a definition has one of these types.", ""]
     for name, one in TIMING_TYPES.items():
         if one.alias_of == "once":
             continue

@@ -33,7 +33,7 @@ async def test_the_fourth_run_of_a_day_is_skipped(world: World) -> None:
     skipped = (await app.runs("report", limit=1))[0]
     assert (skipped.outcome, skipped.reason) == ("skipped", "budget")
     assert "0.90 USD of 1.00 USD spent" in (skipped.error or "")
-    assert "frees at 2026-01-02T00:00:00.000Z" in (skipped.error or "")
+    assert "resets at 2026-01-02T00:00:00.000Z" in (skipped.error or "")
     assert _sums(world) == [("schedule:1", "day", 900_000_000, 0)]
     await world.until("01-02 03:30:00")
     assert len(agent.fires) == 6

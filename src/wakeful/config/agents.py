@@ -31,8 +31,8 @@ _HEADERS_SAYS: Final = "sent with every request"
 _ENV_SAYS: Final = "environment variables for the program; a value may be a secret"
 _PASSED_SAYS: Final = "names of additional secret variables that the program needs"
 
-_BUDGET_DAY_SAYS: Final = "US dollars that its turns may cost in a day; then its schedules are skipped"
-_BUDGET_MONTH_SAYS: Final = "the same for a month"
+_BUDGET_DAY_SAYS: Final = "maximum cost of its turns per day; when it is reached, its schedules are skipped"
+_BUDGET_MONTH_SAYS: Final = "maximum cost of its turns per month"
 
 _WORD: Final = kinds.Kind("text", '"ARGUMENT"', lambda value, _: kinds.plain_text(value, may_be_empty=True))
 _VARIABLE: Final = kinds.matching(

@@ -230,12 +230,13 @@ class Alerts(Table):
 
 
 class Budgets(Table):
-    """What all agents together may cost."""
+    """The maximum cost of all agents together."""
 
     day: Annotated[float | None, kinds.dollars("10.00")] = setting(
-        None, says="US dollars in a day, in the zone of `schedules.timezone`; then schedules are skipped"
+        None,
+        says="maximum cost per day, in the zone of `schedules.timezone`; when it is reached, schedules are skipped",
     )
-    month: Annotated[float | None, kinds.dollars("150.00")] = setting(None, says="US dollars in a month")
+    month: Annotated[float | None, kinds.dollars("150.00")] = setting(None, says="maximum cost per month")
     warn_at: Annotated[float, kinds.amount(0.01, 1, "a share of the limit", "0.8")] = setting(
         0.8, says="alert when this share of a budget is spent"
     )
@@ -250,7 +251,7 @@ class Price(Table):
     input: Annotated[float, _PRICE] = setting(says="input tokens")
     output: Annotated[float, _PRICE] = setting(says="output tokens, including reasoning")
     cached_input: Annotated[float | None, _PRICE] = setting(
-        None, says="input tokens read from a cache; default: as input"
+        None, says="input tokens read from a cache; default: the same as input"
     )
 
 

@@ -14,18 +14,24 @@ _NONE: Final = "no limit"
 
 @dataclass(frozen=True, slots=True)
 class ScheduleBudget:
-    """What a schedule may cost. A time that does not fit is skipped; a one-shot waits."""
+    """The maximum cost of a schedule. A time that does not fit into the budget is skipped; a one-shot waits."""
 
     per_run: Annotated[
         float | None,
-        Field(DOLLARS, "one run; passed to programs that enforce it, else reported when exceeded", usual=_NONE),
+        Field(
+            DOLLARS,
+            "maximum cost of one run; passed to programs that enforce it, otherwise reported if exceeded",
+            usual=_NONE,
+        ),
     ] = None
-    per_day: Annotated[float | None, Field(DOLLARS, "a day", usual=_NONE)] = None
-    per_month: Annotated[float | None, Field(DOLLARS, "a month", usual=_NONE)] = None
+    per_day: Annotated[float | None, Field(DOLLARS, "maximum cost per day", usual=_NONE)] = None
+    per_month: Annotated[float | None, Field(DOLLARS, "maximum cost per month", usual=_NONE)] = None
     tokens_per_run: Annotated[
-        int | None, Field(whole(1), "tokens of one run; reported when exceeded", "Tokens per run", usual=_NONE)
+        int | None, Field(whole(1), "maximum tokens of one run; reported if exceeded", "Tokens per run", usual=_NONE)
     ] = None
-    tokens_per_day: Annotated[int | None, Field(whole(1), "tokens a day", "Tokens per day", usual=_NONE)] = None
+    tokens_per_day: Annotated[int | None, Field(whole(1), "maximum tokens per day", "Tokens per day", usual=_NONE)] = (
+        None
+    )
 
 
 def _not_empty(fields: Fields, budget: ScheduleBudget) -> None:

@@ -160,7 +160,12 @@ class Definition:
     budget: Annotated[ScheduleBudget | None, Field(BUDGET_KIND, "what a prompt may cost", usual="no limit")] = None
     check: Annotated[
         PreCheck | None,
-        Field(PRE_CHECK_KIND, "asked before the agent of a prompt is", "Check first", usual="the agent is asked"),
+        Field(
+            PRE_CHECK_KIND,
+            "runs before the prompt; without output, the agent is not prompted",
+            "Check first",
+            usual="none",
+        ),
     ] = None
 
 

@@ -1,4 +1,4 @@
-"""`check` of a schedule: a command or a request that decides whether the agent is asked at all.
+"""`check` of a schedule: a command or a request that decides whether the agent is prompted at all.
 
 Exit code 0, or status 2xx, with output: there is something to do, and the output is given to the agent. Without output
 (or 204): there is nothing to do. Anything else is a failed check, and `onError` decides.
@@ -28,7 +28,7 @@ CHECKED: Final = "check"
 
 @dataclass(frozen=True, slots=True)
 class PreCheck:
-    """A command or a request, asked before the agent is; without output there is nothing to do."""
+    """A command or a request that runs before the prompt; if it has no output, the agent is not prompted."""
 
     command: Annotated[Command | None, Field(nested(OBJECTS["command"]), "a program; exit code 0 is required")] = None
     http: Annotated[Http | None, Field(nested(OBJECTS["http"]), "a request; a status of 2xx is required")] = None

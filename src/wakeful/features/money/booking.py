@@ -171,7 +171,7 @@ class Booking:
             return [Alert(name, text)]
         if agent not in self._tx.budgets.brakes():
             self._tx.budgets.set_brake(Brake(agent, self._now, text.partition(": ")[2]))
-        stopped = f"{text}. It is stopped; to let it go on: wakeful budget release {agent}"
+        stopped = f"{text}. It is stopped; to release it: wakeful budget release {agent}"
         return [Alert(f"brake:{agent}", stopped)]
 
 
@@ -189,9 +189,9 @@ def _told_of_sums(limit: Limit, row: Budget, warn_at: float, slug: str | None) -
     spent = f"{amount_text(row.spent, row.unit)} of {amount_text(limit.amount, limit.unit)}"
     name, frees = budget_name(limit, slug), format_instant(row.ends_at)
     if row.spent >= limit.amount:
-        return [Alert(reached_incident(limit), f"{name} is used up: {spent} spent; it frees at {frees}")]
+        return [Alert(reached_incident(limit), f"{name} is used up: {spent} spent; it resets at {frees}")]
     if row.spent >= warn_at * limit.amount:
-        return [Alert(warning_incident(limit), f"{name} is nearly used up: {spent} spent; it frees at {frees}")]
+        return [Alert(warning_incident(limit), f"{name} is nearly used up: {spent} spent; it resets at {frees}")]
     return [Recovered((reached_incident(limit), warning_incident(limit)))]
 
 

@@ -146,7 +146,7 @@ def _refused(
 
 
 def _braked(turn: Asked, brake: Brake, now: Instant) -> Defer | Skip:
-    text = f"agent {turn.agent} is stopped: {brake.text}; to let it go on: wakeful budget release {turn.agent}"
+    text = f"agent {turn.agent} is stopped: {brake.text}; to release it: wakeful budget release {turn.agent}"
     if turn.terms is not None and turn.terms.is_one_shot and turn.run.trigger != "manual":
         return Defer(now + HOUR, BRAKE, text)
     return Skip(BRAKE, text)

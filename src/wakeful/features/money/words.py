@@ -31,4 +31,4 @@ def used_up_text(limit: Limit, budget: Budget, estimated: int | None, slug: str 
     reserved = f", {amount_text(budget.reserved, unit)} reserved by runs in progress" if budget.reserved else ""
     needs = "" if estimated is None else f", and a run is estimated at {amount_text(estimated, unit)}"
     spent = f"{amount_text(budget.spent, unit)} of {amount_text(limit.amount, unit)} spent{reserved}{needs}"
-    return f"{budget_name(limit, slug)} is used up ({spent}); it frees at {format_instant(budget.ends_at)}"
+    return f"{budget_name(limit, slug)} is used up ({spent}); it resets at {format_instant(budget.ends_at)}"
