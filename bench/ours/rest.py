@@ -20,7 +20,7 @@ from bench.samples import percentile
 CLIENTS: Final = 200
 SCHEDULES: Final = 400
 ROWS: Final = 20_000
-TICKER: Final = "ticker"
+TICKER: Final = "z-ticker"
 EVERY_SECOND: Final = {"schedule": {"type": "every", "every": "1s"}, "call": {"target": "operator:truth"}}
 MANUAL: Final = {"schedule": {"type": "manual"}, "call": {"target": "operator:truth"}}
 PUT: Final = '{"schedule": {"type": "every", "every": "2h"}, "command": {"argv": ["echo", "%d"]}}'
@@ -29,12 +29,12 @@ PUT: Final = '{"schedule": {"type": "every", "every": "2h"}, "command": {"argv":
 REQUESTS: Final = (
     ("GET one", "GET", "/api/schedule/s-00007", ""),
     ("list of 50", "GET", "/api/schedule?limit=50", ""),
-    ("PUT", "PUT", "/api/schedule/put-%c", PUT),
+    ("PUT", "PUT", "/api/schedule/z-put-%c", PUT),
     ("50 runs", "GET", "/api/runs?limit=50", ""),
     ("timeline", "GET", "/api/timeline", ""),
     ("stats", "GET", f"/api/schedule/{OFTEN}/stats", ""),
 )
-MANUAL_RUNS: Final = ("run?wait=true", "POST", "/api/schedule/manual-%c/run?wait=true", "")
+MANUAL_RUNS: Final = ("run?wait=true", "POST", "/api/schedule/z-manual-%c/run?wait=true", "")
 
 
 class Clients:
@@ -71,7 +71,7 @@ def clients_of(host: str, port: int, token: str) -> Iterator[Clients]:
 def measure(daemon: Daemon, seconds: float) -> None:
     daemon.ask("PUT", f"/api/schedule/{TICKER}", EVERY_SECOND)
     for n in range(CLIENTS):
-        daemon.ask("PUT", f"/api/schedule/manual-{n}", MANUAL)
+        daemon.ask("PUT", f"/api/schedule/z-manual-{n}", MANUAL)
     with clients_of(daemon.host, daemon.port, daemon.token) as clients:
         began = time.time()
         for name, method, path, body in REQUESTS:

@@ -5,12 +5,11 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 from wakeful.app import findings
 from wakeful.app.heartbeat import with_next_beat
 from wakeful.app.lifecycle import AppLifecycle
-from wakeful.core.run.runs import Run
 from wakeful.core.schedule.upcoming import Upcoming, UpcomingPage, merged
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing_builders import as_instant
@@ -21,7 +20,7 @@ from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.heartbeat.why import why as why_heartbeat
 from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
-from wakeful.features.schedules.queries import Choice, Page, Pulse, Stats
+from wakeful.features.schedules.queries import Pulse, Stats
 from wakeful.features.schedules.timeline import Other
 from wakeful.features.schedules.upcoming import next_times, upcoming, waiting_runs
 from wakeful.features.schedules.views import ScheduleView, as_datetime
@@ -32,6 +31,7 @@ PAGE: Final = 500
 OTHERS_MAX: Final = 2_000
 """How many future instants the time axis reads for anything that is not a schedule."""
 
+T = TypeVar("T")
 Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 
 
@@ -64,27 +64,11 @@ class AppQueries(AppLifecycle):
         ]
         return views if limit is None else views[:limit]
 
-    async def search(self, choice: Choice, *, recent: int = 0) -> tuple[Page, dict[str, builtins.list[Run]]]:
-        """A page of schedules, and their newest ledger rows by slug; the cost does not depend on the total number."""
+    async def look(self, question: Callable[[Tx, Instant], T]) -> T:
+        """Run a query on one snapshot, at the current time, in a reader thread. Work on many rows belongs there, so
+        that the event loop stays free for the clock."""
         now = self._clock.read().now
-
-        def look(tx: Tx) -> tuple[Page, dict[str, builtins.list[Run]]]:
-            page = queries.chosen(tx, choice, now=now)
-            return page, timeline.latest(tx, page.schedules, limit=recent) if recent else {}
-
-        return await self._open.store.read(look)
-
-    async def timeline(
-        self, choice: Choice, *, since: Instant, until: Instant
-    ) -> tuple[builtins.list[timeline.Row], str | None]:
-        """A page of schedules between two times, and the slug after which the next page starts."""
-        now = self._clock.read().now
-
-        def look(tx: Tx) -> tuple[builtins.list[timeline.Row], str | None]:
-            page = queries.chosen(tx, choice, now=now)
-            return timeline.rows(tx, page.schedules, now=now, since=since, until=until), page.next
-
-        return await self._open.store.read(look)
+        return await self._open.store.read(lambda tx: question(tx, now))
 
     async def upcoming(self, until: Instant, *, limit: int = 100) -> UpcomingPage:
         """All upcoming starts until a time, in order: schedules, retries, beats, workflows, slot wakes."""

@@ -6,7 +6,7 @@ The run row is the lock of a run, the lane row the lock of a lane.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
-from wakeful.core.run.runs import Attempt, Outcome, Run, RungName
+from wakeful.core.run.runs import OPEN, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 
 # The columns that closing a run changes, besides clearing owner, deadline, next attempt, process and stuck.
@@ -16,9 +16,6 @@ CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "resu
 CLAIMED_COLUMNS: Final = (
     "outcome", "rung", "attempt", "owner", "fence", "started_at", "claimed_at", "deadline_at",
 )  # fmt: skip
-
-# Columns that may be large, and that a list of runs does not need.
-LONG_COLUMNS: Final = ("result", "ladder", "definition")
 
 
 class Node(NamedTuple):
@@ -36,6 +33,26 @@ class Node(NamedTuple):
     capacity: int
     voided_at: Instant | None  # it lost its lease; everything it still writes is fenced off
     terms: str = ""  # a hash of the settings that all nodes must share; empty if unknown
+
+
+class RunGlance(NamedTuple):
+    """The columns of a run that charts need, without large ones; many are read together."""
+
+    run_id: int
+    schedule_id: int
+    planned_at: Instant
+    planned_until: Instant | None
+    instants: int
+    started_at: Instant | None
+    ended_at: Instant | None
+    trigger: Trigger
+    outcome: Outcome
+    reason: str | None
+    error: str | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.outcome in OPEN
 
 
 class Mark(NamedTuple):
@@ -156,10 +173,8 @@ class Runs(Protocol):
         """Rows newest first, of one schedule or of all, before a run id."""
         ...
 
-    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
-        """The newest rows of each of these schedules, newest first, at most `limit` of each; read only.
-
-        Large columns (the result, the ladder, a copy of a definition) are left out."""
+    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[RunGlance]]:
+        """The newest rows of each of these schedules, newest first, at most `limit` of each; read only."""
         ...
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:

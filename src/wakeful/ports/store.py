@@ -24,7 +24,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.ports.bus import Bus
 from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
-from wakeful.ports.ledger import CLOSED_COLUMNS, LONG_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, Runs
+from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, RunGlance, Runs
 from wakeful.ports.logins import Logins
 from wakeful.ports.money import Budgets, Charges
 from wakeful.ports.moving import Handovers, Origins
@@ -50,7 +50,6 @@ __all__ = [
     "ALARM_RUN",
     "ALARM_SCHEDULE",
     "CLOSED_COLUMNS",
-    "LONG_COLUMNS",
     "PLANNED_COLUMNS",
     "SETTLED_COLUMNS",
     "STORE_ID",
@@ -70,6 +69,7 @@ __all__ = [
     "Nodes",
     "Owners",
     "Report",
+    "RunGlance",
     "Runs",
     "Schedule",
     "Schedules",

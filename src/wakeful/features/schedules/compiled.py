@@ -1,6 +1,7 @@
 """Compiled definitions, cached by version so that a stored text is parsed once and not at every instant."""
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from wakeful.core.run.runs import Run
@@ -13,6 +14,9 @@ from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
 from wakeful.ports.version_cache import VersionCache
+
+READ_KEPT: Final = 4_096
+"""How many definitions that were read for lists are kept."""
 
 KIND: Final = "schedule"
 """The kind of a schedule's runs."""
@@ -92,9 +96,15 @@ class Compilations:
 def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:
     """Compile a stored text; a broken one affects only its own schedule (L9)."""
     try:
-        return compile_definition(schedule_id, version, decode_definition(text))
+        return _compiled(schedule_id, version, text)
     except Exception as error:  # a bad stored text affects only this schedule
         return Broken(schedule_id, version, str(error) or type(error).__name__)
+
+
+@lru_cache(maxsize=READ_KEPT)
+def _compiled(schedule_id: int, version: int, text: str) -> Compiled:
+    """A page reads the same definitions again and again. What cannot be read is tried again: its zone may be back."""
+    return compile_definition(schedule_id, version, decode_definition(text))
 
 
 def slots_named(schedule: Schedule) -> tuple[str, ...]:

@@ -267,7 +267,8 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compil
     ids = [schedule.schedule_id for schedule in schedules]
     cadences = tx.cadences.lock(ids)
     alarms = tx.alarms.by_refs(ALARM_SCHEDULE, ids)
-    opened = tx.runs.lock([c.open_run_id for c in cadences.values() if c.open_run_id is not None])
+    open_ids = [cadence.open_run_id for cadence in cadences.values() if cadence.open_run_id is not None]
+    opened = tx.runs.lock(open_ids) if open_ids else {}
     return [
         view_schedule(
             schedule,

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from wakeful.core.run.runs import Run
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
 from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
-from wakeful.ports.store import ALARM_SCHEDULE, Tx
+from wakeful.ports.store import ALARM_SCHEDULE, RunGlance, Tx
 
 MARKS_MAX: Final = 120
 
@@ -22,7 +21,7 @@ MARKS_MAX: Final = 120
 class RecordedRuns(NamedTuple):
     """Ledger rows since a time, newest first; rows before `whole_since` were not read."""
 
-    runs: list[Run]
+    runs: list[RunGlance]
     whole_since: Instant
 
 
@@ -97,7 +96,7 @@ def others(
     return found
 
 
-def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, list[Run]]:
+def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, list[RunGlance]]:
     """The newest ledger rows of each schedule, by slug, newest first."""
     slugs = {row.schedule_id: row.slug for row in tx.schedules.by_slugs([view.slug for view in views]).values()}
     return {slugs[key]: rows for key, rows in tx.runs.latest(list(slugs), limit=limit).items()}
@@ -120,7 +119,7 @@ def rows(
         if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
             # Instants outside active hours are passed over but count, so that a narrow window stays cheap.
             walked = islice(ahead_of(schedule, cadences[key], opened, now), marks + 1)
-            ahead = [(shown_at(instant, compiled.rules), is_started) for instant, is_started in walked]
+            ahead = _until(((shown_at(instant, compiled.rules), is_started) for instant, is_started in walked), until)
         waiting = opened.get(cadences[key].open_run_id or 0)
         if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
             ahead.insert(0, (waiting.next_attempt_at or now, True))
@@ -128,14 +127,24 @@ def rows(
     return found
 
 
-def _past(newest_first: Sequence[Run], since: Instant, marks: int) -> RecordedRuns:
+def _until(walked: Iterable[tuple[Instant, bool]], until: Instant) -> list[tuple[Instant, bool]]:
+    """Instants up to a time, and the first one after it: the rest need not be computed."""
+    ahead = []
+    for instant in walked:
+        ahead.append(instant)
+        if instant[0] > until:
+            break
+    return ahead
+
+
+def _past(newest_first: Sequence[RunGlance], since: Instant, marks: int) -> RecordedRuns:
     shown = newest_first[:marks]
     kept = [run for run in shown if _end(run) >= since]
     is_cut = len(newest_first) > marks and len(kept) == len(shown)
     return RecordedRuns(kept, max(since, min(map(_end, shown))) if is_cut else since)
 
 
-def _end(run: Run) -> Instant:
+def _end(run: RunGlance) -> Instant:
     return max(run.planned_at, run.planned_until or 0, run.ended_at or 0)
 
 

@@ -4,22 +4,27 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
 from wakeful.core.run.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.run.usage import Priced, complete
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.definition_json import definition_to_json
+from wakeful.core.schedule.definition_json import decode_definition, definition_to_json
 from wakeful.core.schedule.health import Health, health_of
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
 from wakeful.ports.outbox import Delivery, Purpose, public_id
-from wakeful.ports.store import Schedule
+from wakeful.ports.store import RunGlance, Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+"""JSON as it is sent: without spaces, and a number that is none is an error."""
+TEXTS_KEPT: Final = 4_096
+"""How many definitions are kept as JSON."""
 GLANCE_MAX: Final = 200
 """How many characters of an error the summary of a run shows."""
 
@@ -184,11 +189,13 @@ class ScheduleView:
 
     def to_json(self) -> dict[str, Any]:
         """The full definition, with the read-only fields."""
-        written = json.loads(self.stored) if self.definition is None else definition_to_json(self.definition, full=True)
-        return {
-            **written,
+        return dict(json.loads(self.to_text()))
+
+    def to_text(self, **more: Any) -> str:
+        """`to_json` as text, with more fields: the definition's part is written once for each version."""
+        written = _broken_text(self.stored) if self.definition is None else _definition_text(self.stored)
+        state = {
             "enabled": self.enabled,
-            "description": None if self.definition is None else describe(self.definition.timing),
             "status": self.status,
             "health": self.health,
             "statusReason": self.status_reason,
@@ -202,7 +209,26 @@ class ScheduleView:
             "createdAt": as_text(self.created_at),
             "updatedAt": as_text(self.updated_at),
             "version": self.version,
+            **more,
         }
+        return f"{written[:-1]},{encode(state)[1:]}"
+
+
+@lru_cache(maxsize=TEXTS_KEPT)
+def _definition_text(stored: str) -> str:
+    """The fields of a view that change only with the definition."""
+    definition = decode_definition(stored)
+    written = definition_to_json(definition, full=True) | {"description": describe(definition.timing)}
+    return _without_enabled(written)
+
+
+def _broken_text(stored: str) -> str:
+    return _without_enabled(json.loads(stored) | {"description": None})
+
+
+def _without_enabled(written: dict[str, Any]) -> str:
+    """Whether it is enabled is state: pausing and resuming do not change the definition."""
+    return encode({name: value for name, value in written.items() if name != "enabled"})
 
 
 def view_schedule(
@@ -327,7 +353,7 @@ def _first(deliveries: Sequence[RunDelivery], suppressed: str | None) -> RunDeli
     return next(iter(replies or deliveries), None)
 
 
-def glance_json(run: Run) -> dict[str, Any]:
+def glance_json(run: RunGlance) -> dict[str, Any]:
     """The summary of a run for charts; the full run is at /api/runs/{id}."""
     out: dict[str, Any] = {
         "runId": str(run.run_id),
@@ -375,7 +401,10 @@ def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, Outco
 
 def as_text(at: datetime | None) -> str | None:
     """The JSON form of the instant."""
-    return None if at is None else format_instant(round((at - _EPOCH) / timedelta(milliseconds=1)))
+    if at is None:
+        return None
+    since = at - _EPOCH
+    return format_instant(since.days * DAY + since.seconds * SECOND + (since.microseconds + 500) // 1000)
 
 
 def _attempt_json(attempt: AttemptView) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import ipaddress
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -19,6 +20,7 @@ Role: TypeAlias = Literal["read", "operate", "admin", "agent", "run"]
 Auth: TypeAlias = Literal["token", "none"]
 
 BEARER: Final = "bearer"
+HOSTS_KEPT: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ def origin_of(url: str) -> tuple[str, str, int] | None:
     return parts.scheme, plain_host(parts.hostname), port or (443 if parts.scheme == "https" else 80)
 
 
+@lru_cache(maxsize=HOSTS_KEPT)
 def host_and_port(netloc: str) -> tuple[str, int | None] | None:
     """Host and port of `name:port`; None if it is invalid."""
     try:

@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from fastapi.routing import APIRoute
 from starlette.requests import Request
+from starlette.responses import Response
 
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.fields import Fields, check_plain, shown
@@ -27,21 +28,31 @@ _SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
 
 def new_router(*, prefix: str = "", tags: list[str | Enum]) -> APIRouter:
     """A router whose routes refuse unknown parameters."""
-    return APIRouter(prefix=prefix, tags=tags, dependencies=[Depends(_only_known_parameters)])
+    return APIRouter(prefix=prefix, tags=tags, route_class=_Route)
 
 
-async def _only_known_parameters(request: Request) -> None:
-    """Refuse unknown parameters: a misspelt `?dryrun=true` must not write."""
-    route = request.scope.get("route")
-    known = [field.alias for field in route.dependant.query_params] if isinstance(route, APIRoute) else []
+class _Route(APIRoute):
+    """Refuses unknown parameters: a misspelt `?dryrun=true` must not write."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle, known = super().get_route_handler(), [field.alias for field in self.dependant.query_params]
+
+        async def checked(request: Request) -> Response:
+            if request.scope["query_string"]:
+                _refuse_unknown(request, known)
+            return await handle(request)
+
+        return checked
+
+
+def _refuse_unknown(request: Request, known: Sequence[str]) -> None:
     fields = Fields(dict(request.query_params.items()))
-    fields.refuse_unknown(known) if known else _refuse_all(fields, request)
+    if known:
+        fields.refuse_unknown(known)
+    else:
+        for name in list(request.query_params)[:10]:
+            fields.fail(name[:80], "unknown parameter; this route has none")
     fields.finish()
-
-
-def _refuse_all(fields: Fields, request: Request) -> None:
-    for name in list(request.query_params)[:10]:
-        fields.fail(name[:80], "unknown parameter; this route has none")
 
 
 async def read_json(request: Request) -> Any:

@@ -12,8 +12,13 @@ from wakeful.core.fields import Fields
 from wakeful.core.run.runs import Outcome
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing_builders import as_instant
+from wakeful.features.schedules import queries
+from wakeful.features.schedules.views import encode
+from wakeful.features.workflows.queries import handlers_of
 from wakeful.observe.log_reading import RunLog
+from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
+from wakeful.server.http.json_text import JsonText
 from wakeful.server.http.problems import Refused
 from wakeful.server.http.requests import new_router, read_json, run_cursor, run_id_of
 from wakeful.server.http.shapes import answer, body, problems
@@ -98,10 +103,16 @@ async def runs_page(
 ) -> Response:
     """A page of the ledger; one row more is read to know whether another page follows. `with_handlers`: they are runs
     of a workflow, and say which handler ran."""
-    found = await app.runs(slug, limit=limit + 1, before_id=before_id, outcome=outcome)
-    following = str(found[limit - 1].run_id) if len(found) > limit else None
-    runs = [run.to_json() for run in found[:limit]]
-    if with_handlers:
-        handlers = await app.workflows.handlers_of([run.run_id for run in found[:limit]])
-        runs = [{**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(found[:limit], runs, strict=True)]
-    return JSONResponse({"runs": runs, "next": following})
+
+    def page(tx: Tx, _now: Instant) -> str:
+        found = queries.runs(tx, slug, limit=limit + 1, before_id=before_id, outcome=outcome)
+        following = str(found[limit - 1].run_id) if len(found) > limit else None
+        runs = [run.to_json() for run in found[:limit]]
+        if with_handlers:
+            handlers = handlers_of(tx, [run.run_id for run in found[:limit]])
+            runs = [
+                {**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(found[:limit], runs, strict=True)
+            ]
+        return encode({"runs": runs, "next": following})
+
+    return JsonText(await app.look(page))

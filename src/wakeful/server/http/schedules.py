@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, Header, Path, Query
 from starlette.requests import Request
@@ -12,11 +12,14 @@ from wakeful.app import Wakeful, WrittenSchedule
 from wakeful.core.errors import refuse
 from wakeful.core.refusals import Conflict
 from wakeful.core.schedule.definition import SCHEDULE, SLUG_PATTERN
-from wakeful.core.time.instants import MINUTE, format_duration, format_instant
-from wakeful.features.schedules.queries import Choice
-from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
+from wakeful.core.time.instants import MINUTE, Instant, format_duration, format_instant
+from wakeful.features.schedules.queries import Choice, chosen
+from wakeful.features.schedules.timeline import latest
+from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_json
+from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
 from wakeful.server.http.etags import etag_of, if_match, if_match_found, if_none_match
+from wakeful.server.http.json_text import JsonText
 from wakeful.server.http.requests import (
     OWNER_PATTERN,
     duration_of,
@@ -104,11 +107,7 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         """Ordered by slug. A filtered page may be short or even empty and still have a `next`."""
         most = limit if recent == 0 else min(limit, LIMIT)
         choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished)
-        page, runs = await app.search(choice, recent=recent)
-        shown = [view.to_json() for view in page.schedules]
-        if recent:
-            shown = [{**view, "recent": [glance_json(run) for run in runs[view["slug"]]]} for view in shown]
-        return JSONResponse({"schedules": shown, "next": page.next})
+        return JsonText(await app.look(lambda tx, now: _page_text(tx, choice, recent=recent, now=now)))
 
     @router.get(
         "/{slug}",
@@ -306,8 +305,19 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         return JSONResponse((await app.why(known_owner(slug), at=asked)).to_json())
 
 
-def _shown(view: ScheduleView, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return JSONResponse(view.to_json(), status, {"ETag": etag_of(view), **(headers or {})})
+def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant) -> str:
+    """A page of schedules, each with the latest of its runs if asked for."""
+    page = chosen(tx, choice, now=now)
+    runs = latest(tx, page.schedules, limit=recent) if recent else {}
+    shown = (
+        view.to_text(recent=[glance_json(run) for run in runs[view.slug]]) if recent else view.to_text()
+        for view in page.schedules
+    )
+    return f'{{"schedules":[{",".join(shown)}],"next":{encode(page.next)}}}'
+
+
+def _shown(view: ScheduleView) -> Response:
+    return JsonText(view.to_text(), headers={"ETag": etag_of(view)})
 
 
 def warning_header(warnings: Sequence[str]) -> dict[str, str]:
@@ -316,10 +326,10 @@ def warning_header(warnings: Sequence[str]) -> dict[str, str]:
 
 
 def _written(written: WrittenSchedule, *, is_rehearsal: bool) -> Response:
-    shown: dict[str, Any] = written.view.to_json()
-    headers = {"ETag": etag_of(written.view), **warning_header(written.warnings)}
+    view = written.view
+    headers = {"ETag": etag_of(view), **warning_header(written.warnings)}
     if is_rehearsal:
-        return JSONResponse({**shown, "next": [format_instant(at) for at in written.next_times]}, 200, headers)
+        return JsonText(view.to_text(next=[format_instant(at) for at in written.next_times]), 200, headers)
     if written.is_created:
-        headers["Location"] = f"/api/schedule/{written.view.slug}"
-    return JSONResponse(shown, 201 if written.is_created else 200, headers)
+        headers["Location"] = f"/api/schedule/{view.slug}"
+    return JsonText(view.to_text(), 201 if written.is_created else 200, headers)

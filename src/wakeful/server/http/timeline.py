@@ -3,13 +3,17 @@
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Query
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from wakeful.app import Wakeful
 from wakeful.core.errors import refuse
-from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, format_instant
+from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, Instant, format_instant
+from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.queries import Choice
+from wakeful.features.schedules.views import encode
+from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
+from wakeful.server.http.json_text import JsonText
 from wakeful.server.http.requests import instant_of, new_router, slug_cursor, slugs_of
 from wakeful.server.http.schedules import Cursor, Slugs
 from wakeful.server.http.shapes import answer, problems
@@ -44,18 +48,24 @@ def routes(app: Wakeful) -> APIRouter:
         if first >= last:
             refuse("until", f"is not after since ({format_instant(first)}); give a later time")
         choice = Choice(slug_cursor(cursor), limit, status, q, slugs_of(slugs))
-        rows, following = await app.timeline(choice, since=first, until=last)
         is_first = choice.after is None and status is None and choice.slugs is None
         others = await app.timeline_of_others(since=first, until=last) if is_first else []
-        return JSONResponse(
-            {
-                "since": format_instant(first),
-                "until": format_instant(last),
-                "now": format_instant(now),
-                "rows": [row.to_json() for row in rows],
-                "others": [row.to_json() for row in others if (q or "").casefold() in row.slug.casefold()],
-                "next": following,
-            }
-        )
+        shown = [row for row in others if (q or "").casefold() in row.slug.casefold()]
+
+        def page(tx: Tx, now: Instant) -> str:
+            chosen = queries.chosen(tx, choice, now=now)
+            rows = timeline.rows(tx, chosen.schedules, now=now, since=first, until=last)
+            return encode(
+                {
+                    "since": format_instant(first),
+                    "until": format_instant(last),
+                    "now": format_instant(now),
+                    "rows": [row.to_json() for row in rows],
+                    "others": [row.to_json() for row in shown],
+                    "next": chosen.next,
+                }
+            )
+
+        return JsonText(await app.look(page))
 
     return router

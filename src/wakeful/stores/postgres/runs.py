@@ -12,7 +12,7 @@ from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
-from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
+from wakeful.ports.store import CLOSED_COLUMNS, LedgerCounts, Mark, RunGlance
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
@@ -30,7 +30,7 @@ from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.shared.database import columns_of, fields_of, texts_of
 
 _COLUMNS = columns_of(Run, "runs")
-_BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
+_GLANCE = columns_of(RunGlance, "runs")
 _FIXED: Final = ("kind", "schedule_id", "occurrence")
 _TEXTS: Final = texts_of(Run)
 
@@ -175,7 +175,7 @@ SELECT {_COLUMNS} FROM runs WHERE schedule_id = $3 AND run_id < $1 ORDER BY sche
 # The newest rows of each schedule, without large columns, because many are read together.
 LATEST = f"""
 SELECT latest.* FROM unnest($1::bigint[]) AS wanted (schedule_id) CROSS JOIN LATERAL (
-  SELECT {_BRIEF} FROM runs WHERE runs.schedule_id = wanted.schedule_id
+  SELECT {_GLANCE} FROM runs WHERE runs.schedule_id = wanted.schedule_id
   ORDER BY runs.schedule_id DESC, runs.run_id DESC LIMIT $2
 ) AS latest
 """
@@ -427,9 +427,9 @@ class PostgresRuns:
         query, params = _page(edge, schedule_id, outcome)
         return list(map(Run._make, self._session.rows(query, *params)))
 
-    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
-        of_schedules: dict[int, list[Run]] = {key: [] for key in schedule_ids}
-        for row in map(Run._make, self._session.rows(LATEST, ids(set(schedule_ids)), limit)):
+    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[RunGlance]]:
+        of_schedules: dict[int, list[RunGlance]] = {key: [] for key in schedule_ids}
+        for row in map(RunGlance._make, self._session.rows(LATEST, ids(set(schedule_ids)), limit)):
             of_schedules[row.schedule_id].append(row)
         return of_schedules
 

@@ -1,6 +1,6 @@
 """What the shared tables need from a database: statements with named parameters, and batches of whole rows."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
 Value: TypeAlias = str | int | None
@@ -87,9 +87,9 @@ def fields_of(row: type[NamedTuple]) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def columns_of(row: type[NamedTuple], table: str, *, left_out: Collection[str] = ()) -> str:
-    """The columns of a row type, qualified, in order; those in `left_out` are NULL."""
-    return ", ".join(f"NULL AS {name}" if name in left_out else f"{table}.{name}" for name in fields_of(row))
+def columns_of(row: type[NamedTuple], table: str) -> str:
+    """The columns of a row type, qualified, in order."""
+    return ", ".join(f"{table}.{name}" for name in fields_of(row))
 
 
 def texts_of(row: type[NamedTuple]) -> frozenset[str]:

@@ -3,15 +3,19 @@
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread
-from typing import Protocol
+from typing import Final, Protocol
 
 from wakeful.stores.sqlite.connection import READ_STEPS, READ_WITHIN_S, Opened, is_unavailable, open_reader, unavailable
 from wakeful.stores.sqlite.group import Call, Fate, answer
+
+TOGETHER_MAX: Final = 8
+"""How many operations that wait share a snapshot: beginning and ending one costs as much as a small read."""
+ANSWER_WITHIN_S: Final = 0.002
 
 
 class Reader(Protocol):
@@ -48,18 +52,39 @@ class ReaderThreads:
 
     def _drive(self, ended: asyncio.Future[None]) -> None:
         opened: Opened | None = None
-        while (call := self._waiting.get()) is not None:
+        while calls := self._gather():
             try:
                 opened = open_reader(self._path) if opened is None else opened
-                end_when_late(opened, within=READ_WITHIN_S)
-                fate = look(opened, call)
+                self._serve(opened, calls)
             except sqlite3.Error as error:
-                fate = (None, unavailable(error))
-            self._post(answer, [call], [fate])
-            del call, fate
+                self._post(answer, calls, [(None, unavailable(error))] * len(calls))
+            del calls
         if opened is not None:
             opened.connection.close()
         self._post(ended.set_result, None)
+
+    def _gather(self) -> list[Call]:
+        """Wait for an operation, and take others that wait already; empty at the end."""
+        calls: list[Call] = []
+        with suppress(Empty):
+            while len(calls) < TOGETHER_MAX:
+                call = self._waiting.get_nowait() if calls else self._waiting.get()
+                if call is None:
+                    if calls:
+                        self._waiting.put(None)
+                    break
+                calls.append(call)
+        return calls
+
+    def _serve(self, opened: Opened, calls: Sequence[Call]) -> None:
+        """Run them, and answer together those that took no time: each answer wakes the loop."""
+        fates: list[Fate] = []
+        answered, since = 0, time.monotonic()
+        for number, fate in enumerate(looks(opened, calls, within=READ_WITHIN_S), 1):
+            fates.append(fate)
+            if number == len(calls) or time.monotonic() - since > ANSWER_WITHIN_S:
+                self._post(answer, calls[answered:number], fates)
+                fates, answered, since = [], number, time.monotonic()
 
     def _post(self, callback: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop is closed, so there is no caller any more
@@ -86,7 +111,7 @@ class InlineReader:
 
     def _turn(self, call: Call) -> None:
         if self._opened is not None:
-            answer([call], [look(self._opened, call)])
+            answer([call], list(looks(self._opened, [call], within=None)))
 
 
 def end_when_late(opened: Opened, *, within: float) -> None:
@@ -95,17 +120,32 @@ def end_when_late(opened: Opened, *, within: float) -> None:
     opened.connection.set_progress_handler(lambda: time.monotonic() > until, READ_STEPS)
 
 
-def look(opened: Opened, call: Call) -> Fate:
-    """Run the operation on one consistent snapshot. It ends with a rollback: there is nothing to commit."""
+def looks(opened: Opened, calls: Sequence[Call], *, within: float | None) -> Iterator[Fate]:
+    """Run operations on one consistent snapshot, which is not older than any of them. It ends with a rollback: there is
+    nothing to commit."""
     try:
-        opened.connection.execute("BEGIN")
-        try:
-            return call.operation(opened.tx), None
-        finally:
-            opened.connection.execute("ROLLBACK")
+        for call in calls:
+            if within is not None:
+                end_when_late(opened, within=within)
+            yield _look(opened, call)
+    finally:
+        _end_snapshot(opened)
+
+
+def _look(opened: Opened, call: Call) -> Fate:
+    try:
+        if not opened.connection.in_transaction:
+            opened.connection.execute("BEGIN")
+        return call.operation(opened.tx), None
     except StopIteration as error:
         return None, RuntimeError(f"the operation raised StopIteration: {error}")  # a future cannot carry it
+    except sqlite3.Error as error:
+        _end_snapshot(opened)  # the next operation gets a new one
+        return None, unavailable(error) if is_unavailable(error) else error
     except BaseException as error:
-        if isinstance(error, sqlite3.Error) and is_unavailable(error):
-            return None, unavailable(error)
         return None, error
+
+
+def _end_snapshot(opened: Opened) -> None:
+    if opened.connection.in_transaction:
+        opened.connection.execute("ROLLBACK")

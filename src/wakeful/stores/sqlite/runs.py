@@ -12,13 +12,13 @@ from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Ou
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
-from wakeful.ports.store import CLOSED_COLUMNS, LONG_COLUMNS, LedgerCounts, Mark
+from wakeful.ports.store import CLOSED_COLUMNS, LedgerCounts, Mark, RunGlance
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
 
 _COLUMNS = columns_of(Run, "runs")
-_BRIEF = columns_of(Run, "runs", left_out=LONG_COLUMNS)
+_GLANCE = columns_of(RunGlance, "runs")
 
 # Take the next n run ids. A counter, because the id of a deleted row must never be reused.
 RESERVE_IDS = "UPDATE counters SET value = value + ? WHERE name = 'run_id' RETURNING value"
@@ -122,9 +122,9 @@ SELECT {_COLUMNS} FROM runs INDEXED BY runs_of_schedule
 WHERE schedule_id = :schedule_id AND run_id < :before_id ORDER BY run_id DESC LIMIT :limit
 """
 
-# One schedule's newest rows, without large columns, because many are read together.
+# One schedule's newest rows, in brief, because many are read together.
 LATEST = f"""
-SELECT {_BRIEF} FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = :schedule_id
+SELECT {_GLANCE} FROM runs INDEXED BY runs_of_schedule WHERE schedule_id = :schedule_id
 ORDER BY run_id DESC LIMIT :limit
 """
 
@@ -349,9 +349,9 @@ class SqliteRuns:
         }
         return list(map(Run._make, self._connection.execute(_page(schedule_id, outcome), params)))
 
-    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[Run]]:
+    def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[RunGlance]]:
         return {
-            key: list(map(Run._make, self._connection.execute(LATEST, {"schedule_id": key, "limit": limit})))
+            key: list(map(RunGlance._make, self._connection.execute(LATEST, {"schedule_id": key, "limit": limit})))
             for key in sorted(set(schedule_ids))
         }
 
