@@ -22,13 +22,15 @@ _DONE: Final = {"create": "created", "update": "updated"}
 @command("import")
 @click.argument("kind", type=click.Choice(KINDS))
 @click.argument("path", required=False, type=click.Path(path_type=Path))
-@click.option("--apply", "is_applied", is_flag=True, help="Write the schedules; without it nothing is changed.")
+@click.option(
+    "--apply", "is_applied", is_flag=True, help="Write the schedules; without this option nothing is changed."
+)
 @click.option("--adopt", is_flag=True, help="Leave the job in its system, and start it there.")
 @click.option("--disable-source", is_flag=True, help="With --apply: switch the source off, without losing a run.")
 def import_command(
     invocation: Invocation, kind: str, path: Path | None, is_applied: bool, adopt: bool, disable_source: bool
 ) -> None:
-    """Take schedules over from crontab, systemd, OpenClaw and others.
+    """Import schedules from crontab, systemd, OpenClaw and others.
 
     Shows what each entry would become: when it runs in words, its next times there and here, and what is not carried
     over. PATH is a file or folder; without it the system's own places are read. Importing twice changes nothing.

@@ -56,7 +56,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "alerts": ("alerts", "List open and recent alerts; acknowledge them."),
     },
     "Moving": {
-        "import": ("importing", "Take schedules over from crontab, systemd, OpenClaw and others."),
+        "import": ("importing", "Import schedules from crontab, systemd, OpenClaw and others."),
         "export": ("definition_files", "Write all definitions into DIR, as files for Git."),
         "apply": ("definition_files", "Show what the definitions in DIR would change, or apply it."),
     },

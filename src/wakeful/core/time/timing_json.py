@@ -195,7 +195,7 @@ _IN_GAP: Final = Field(
     "Left out by daylight saving",
     name="inGap",
     default=None,
-    usual="run if the hours are named",
+    usual="run if the expression names hours",
 )
 _IN_REPEAT: Final = Field(
     choice(InRepeat, None),
@@ -203,7 +203,7 @@ _IN_REPEAT: Final = Field(
     "Repeated by daylight saving",
     name="inRepeat",
     default=None,
-    usual="once if hours and minutes are named",
+    usual="once if the expression names hours and minutes",
 )
 
 

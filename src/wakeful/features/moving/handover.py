@@ -94,7 +94,9 @@ class Handovers:
                 log.warning("the source of an import (%s) cannot be switched off: %s", row.source, failed)
                 row = await self._later(row, str(failed))
                 await self._sleep(TRY_AGAIN)
-        log.error("giving up a handover from %s: the source runs on, and the imported schedules stay off", row.source)
+        log.error(
+            "giving up the handover from %s: the source keeps running, and the imported schedules stay off", row.source
+        )
         await self._save(row._replace(stage="abandoned"))
 
     async def _step(self, row: Handover) -> Handover:
@@ -120,7 +122,7 @@ class Handovers:
     async def _later(self, row: Handover, problem: str | None) -> Handover:
         """Choose a later handover: until then the source runs on."""
         hand_at = next_hand(self._clock.read().now)
-        log.info("the handover from %s is put off until %s", row.source, format_instant(hand_at))
+        log.info("the handover from %s is postponed until %s", row.source, format_instant(hand_at))
         return await self._save(row._replace(stage="written", hand_at=hand_at, off_at=None, problem=problem))
 
     async def _finish(self, row: Handover, now: Instant) -> Handover:

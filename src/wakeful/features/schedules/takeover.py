@@ -16,7 +16,7 @@ from wakeful.features.schedules.resets import informed
 from wakeful.ports.store import Tx
 
 BEFORE_IMPORT: Final = "before import"
-AWAITING: Final = "waits for the handover from its source"
+AWAITING: Final = "waiting for the handover from its source"
 
 
 def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) -> None:

@@ -93,7 +93,7 @@ def _entry(table: _Table, number: int, text: str) -> Entry:
     split = _LINE.fullmatch(text)
     try:
         if split is None:
-            refuse("it has no five fields and a command")
+            refuse("it does not have five fields and a command")
         timing, rest = " ".join(split[1].split()), split[2]
         if timing.lower() == "@reboot":
             refuse("@reboot has no time; start it as a service instead (wakeful service, or a systemd unit)")

@@ -33,9 +33,11 @@ def difference(timing: Timing, times: SourceTimes, *, now: Instant) -> str | Non
         ours, theirs = next_n(timing, start, count), tuple(times(start, count))
         for mine, other in zip(ours, theirs, strict=False):
             if mine != other:
-                return f"its times differ: the source has {format_instant(other)}, we would have {format_instant(mine)}"
+                return f"its times differ: {format_instant(other)} in the source, {format_instant(mine)} here"
         if len(ours) != len(theirs):
-            return f"the source has {len(theirs)} times after {format_instant(start)}, we would have {len(ours)}"
+            return (
+                f"after {format_instant(start)} the source has {len(theirs)} times, and here there would be {len(ours)}"
+            )
     return None
 
 
