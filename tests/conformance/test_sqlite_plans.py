@@ -36,6 +36,8 @@ HOT: dict[str, Sql] = {
     "bus.AFTER": bus.AFTER,
     "cadences.LOCK": cadences.LOCK,
     "cadences.DUE": cadences.DUE,
+    "cadences.BEGIN": cadences.BEGIN,
+    "cadences.BEGIN_ALARMS": cadences.BEGIN_ALARMS,
     "cadences.SAVE": cadences.SAVE,
     "channels.TOUCH": channels.TOUCH,
     "deliveries.DUE": deliveries.DUE,

@@ -24,6 +24,7 @@ from wakeful.core.schedule.definition_json import (
     definition_from_parts,
     definition_to_json,
     encode_definition,
+    encode_many,
 )
 from wakeful.core.schedule.policies import CATCH_UP_LIMIT, CatchUp, OnCrash, Overlap, Retry
 from wakeful.core.time.active_hours import ActiveHours
@@ -526,3 +527,22 @@ def test_equal_timings_are_stored_as_each_was_written(spellings: list[dict[str, 
     for schedule in (*spellings, *spellings):
         definition = read(BASE | {"schedule": schedule})
         assert json.loads(encode_definition(definition))["schedule"] == schedule
+
+
+def test_many_texts_are_those_of_each_alone() -> None:
+    """In a row of definitions that look the same: other arguments that compare equal, another spelling, an option."""
+    noon = Once(43_200_000, written="1970-01-01T12:00:00Z")
+    call = Call("m:f", {})
+    row = [
+        Definition("a", noon, call),
+        Definition("b", noon, Call("m:f", {})),
+        Definition("c", Once(43_200_000, written="noon"), call),
+        Definition("d", noon, Call("m:f", {"n": 1})),
+        Definition("e", noon, Call("m:f", {"n": True})),
+        Definition("f", noon, call, lane="desk"),
+        Definition("g", noon, call, lane="desk"),
+        Definition("h", noon, call),
+    ]
+    encoded = encode_many(row)
+    assert [one.text for one in encoded] == [encode_definition(one) for one in row]
+    assert [one.model.slug for one in encoded] == ["a", "a", "c", "d", "e", "f", "f", "h"]

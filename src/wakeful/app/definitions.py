@@ -11,7 +11,12 @@ from wakeful.app.merging import changed, definition_options
 from wakeful.app.values import Guard, New, WrittenSchedule
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.definition_json import definition_from_json, definition_from_parts
+from wakeful.core.schedule.definition_json import (
+    definition_from_json,
+    definition_from_parts,
+    is_same_work,
+    renamed,
+)
 from wakeful.core.time.instants import Instant
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
@@ -46,7 +51,7 @@ class Definitions(AppLifecycle):
 
     async def add_many(self, schedules: Sequence[New]) -> list[str]:
         """Add or update many schedules; all are checked before any is written."""
-        checked = [self._check_new(new) for new in schedules]
+        checked = self._check_all(schedules)
         for start in range(0, len(checked), BATCH):
             for put in await self._put_many(checked[start : start + BATCH]):
                 if isinstance(put, Invalid):
@@ -154,7 +159,7 @@ class Definitions(AppLifecycle):
 
     async def _add(self, new: New) -> None:
         """Add or update one; many callers share a commit."""
-        await self._put(self._check_new(new))
+        await self._put(self._check_new(new, self._clock.read().now))
 
     async def _put(self, checked: Checked) -> commands.Put:
         put = await self._puts.submit(checked)
@@ -176,18 +181,41 @@ class Definitions(AppLifecycle):
         zone = self._open.conditions.default_zone
         return self._check(definition_from_json(definition, default_zone=zone, slug=slug, now=now), now)
 
-    def _check_new(self, new: New) -> Checked:
+    def _check_new(self, new: New, now: Instant) -> Checked:
         zone = self._open.conditions.default_zone
         definition = definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone)
-        return self._check(definition, self._clock.read().now)
+        return self._check(definition, now)
+
+    def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
+        """Check each, at the same time; one that differs from the one before only in its slug is the same."""
+        checked: list[Checked] = []
+        before: New | None = None
+        now = self._clock.read().now
+        for new in schedules:
+            if before is None or not _is_same_but_slug(before, new):
+                checked.append(self._check_new(new, now))
+            else:
+                same = checked[-1]
+                checked.append(same._replace(definition=renamed(same.definition, new.slug)))
+                self._warn(checked[-1])
+            before = new
+        return checked
 
     def _check(self, definition: Definition, now: Instant) -> Checked:
         """Check it at `now`, the time of the transaction: a later anchor would lie in the future, and the grid of an
         interval starts at its anchor."""
         checked = check(definition, self._open.conditions, now=now)
-        for warning in checked.warnings:
-            log.warning("%s: %s", definition.slug, warning)
+        self._warn(checked)
         return checked
+
+    def _warn(self, checked: Checked) -> None:
+        for warning in checked.warnings:
+            log.warning("%s: %s", checked.definition.slug, warning)
+
+
+def _is_same_but_slug(one: New, other: New) -> bool:
+    is_same = one.options is other.options or not (one.options or other.options)
+    return is_same and is_same_work(one.timing, one.action, other.timing, other.action)
 
 
 def locked(tx: Tx, slug: str) -> Schedule | None:

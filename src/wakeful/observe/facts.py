@@ -9,7 +9,7 @@ from wakeful.core.run.settlement import CRASH
 from wakeful.core.schedule.cadence import State
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import (
-    CadencesAdded,
+    CadencesBegun,
     CadencesSaved,
     Change,
     NodeRegistered,
@@ -125,8 +125,8 @@ def _counted(runs: Sequence[Run], instants: Sequence[int], outcome: str) -> tupl
 def _schedule_changes(changes: Sequence[Change]) -> list[ScheduleChange]:
     """Created, edited and removed ones, then those that were halted or resumed, each in its last state."""
     found: list[ScheduleChange] = []
-    begun = [cadence for change in _all(changes, CadencesAdded) for cadence in change.rows]
-    disabled = {cadence.schedule_id for cadence in begun if cadence.state == "disabled"}
+    begun = [beginning for change in _all(changes, CadencesBegun) for beginning in change.beginnings]
+    disabled = {key for one in begun if one.cadence.state == "disabled" for key in one.schedule_ids}
     for new, schedule_ids in _all(changes, SchedulesAdded):
         for row, schedule_id in zip(new, schedule_ids, strict=True):
             if schedule_id is not None:

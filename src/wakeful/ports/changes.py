@@ -11,7 +11,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.ports.ledger import Mark
-from wakeful.ports.plans import NewSchedule, Schedule
+from wakeful.ports.plans import Beginning, NewSchedule, Schedule
 
 
 class RunsAdded(NamedTuple):
@@ -64,10 +64,10 @@ class SchedulesSaved(NamedTuple):
     rows: Sequence[Schedule]
 
 
-class CadencesAdded(NamedTuple):
+class CadencesBegun(NamedTuple):
     """The states of new schedules."""
 
-    rows: Sequence[Cadence]
+    beginnings: Sequence[Beginning]
 
 
 class CadencesSaved(NamedTuple):
@@ -123,7 +123,7 @@ Change: TypeAlias = (
     | RunsRemoved
     | SchedulesAdded
     | SchedulesSaved
-    | CadencesAdded
+    | CadencesBegun
     | CadencesSaved
     | SchedulesDone
     | NodeRegistered

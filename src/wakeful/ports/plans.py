@@ -25,6 +25,10 @@ SETTLED_COLUMNS: Final = (
 )  # fmt: skip
 
 
+# The columns that differ between the cadences of new schedules.
+BEGUN_COLUMNS: Final = ("version", "state", "state_reason", "state_at", "planned_through", "next_at")
+
+
 class Alarm(NamedTuple):
     """A row that will ring: the next instant of a schedule, the next attempt of a waiting run."""
 
@@ -56,6 +60,14 @@ class NewSchedule(NamedTuple):
     definition: str
     is_zoned: int
     created_at: Instant
+
+
+class Beginning(NamedTuple):
+    """New schedules that start in the same way."""
+
+    cadence: Cadence  # of one of them
+    due_at: Instant | None  # of their alarms
+    schedule_ids: Sequence[int]
 
 
 class Schedules(Protocol):
@@ -109,7 +121,14 @@ class Schedules(Protocol):
 class Cadences(Protocol):
     """The states of schedules."""
 
-    def add_many(self, rows: Sequence[Cadence]) -> None: ...
+    def add_many(self, rows: Sequence[Cadence]) -> None:
+        """Write whole rows."""
+        ...
+
+    def begin_many(self, beginnings: Sequence[Beginning]) -> None:
+        """Write the cadences and the alarms of new schedules. The cadences are as `core.schedule.cadence.begin` makes
+        them: nothing has run."""
+        ...
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         """Read these cadences and lock them until the transaction ends. A read transaction only reads."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from wakeful.core.run.runs import Run
 from wakeful.ports.changes import (
-    CadencesAdded,
+    CadencesBegun,
     CadencesSaved,
     Change,
     NodeRegistered,
@@ -20,6 +20,7 @@ from wakeful.ports.changes import (
     SchedulesAdded,
     SchedulesSaved,
 )
+from wakeful.ports.plans import Beginning
 from wakeful.ports.store import Mark, Store, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -93,8 +94,9 @@ class TestChanges:
         """Created with their ids, edited, and halted or not as the caller says."""
         store = await make_store()
         new, cadence = a_schedule("s0001"), a_cadence(1)
-        begun = await _changes(store, lambda tx: put_cadences(tx, cadence))
-        assert begun == [SchedulesAdded([new], [1]), CadencesAdded((cadence,))]
+        assert await _changes(store, lambda tx: put_cadences(tx, cadence)) == [SchedulesAdded([new], [1])]
+        begun = [Beginning(cadence, NOW, [2, 3])]
+        assert await _changes(store, lambda tx: tx.cadences.begin_many(begun)) == [CadencesBegun(begun)]
         edited = await store.read(lambda tx: list(tx.schedules.by_ids([1]).values()))
         assert await _changes(store, lambda tx: tx.schedules.save_many(edited)) == [SchedulesSaved(edited)]
         paused = [cadence._replace(state="paused")]

@@ -4,7 +4,9 @@
 from typing import Any
 
 from wakeful.core.delivery.incidents import BAD, WELL
-from wakeful.core.schedule.cadence import State
+from wakeful.core.schedule.cadence import Rules, State, begin
+from wakeful.core.time.timing import Every
+from wakeful.ports.plans import Beginning, NewSchedule
 from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 from wakeful.testing.conformance_rows import (
     NOW,
@@ -17,6 +19,10 @@ from wakeful.testing.conformance_rows import (
     run_alarm,
     schedule_alarm,
 )
+
+
+def _many(n: int) -> list[NewSchedule]:
+    return [a_schedule(f"s{number}") for number in range(n)]
 
 
 class TestSchedules:
@@ -155,6 +161,19 @@ class TestSchedules:
 
 class TestCadences:
     """The state of a schedule is one row, found by id or by its alarm."""
+
+    async def test_new_schedules_begin_in_groups(self, make_store: MakeStore) -> None:
+        """Each gets the plan of its group and an alarm, whether there are many or one in it."""
+        store = await make_store()
+        ids = [key for key in await store.write(lambda tx: tx.schedules.add_many(_many(7))) if key is not None]
+        active = begin(0, 1, Rules(Every(5, NOW)), now=NOW, state="active", reason=None)
+        halted = begin(0, 1, Rules(Every(9, NOW)), now=NOW, state="disabled", reason="by a person")
+        groups = [Beginning(active, NOW + 7, ids[:5]), Beginning(halted, None, ids[5:6]), Beginning(active, 3, ids[6:])]
+        await store.write(lambda tx: tx.cadences.begin_many(groups))
+        expected = {key: one.cadence._replace(schedule_id=key) for one in groups for key in one.schedule_ids}
+        assert await store.read(lambda tx: tx.cadences.lock(ids)) == expected
+        alarms = await store.read(lambda tx: tx.alarms.by_refs("schedule", ids))
+        assert alarms == {key: schedule_alarm(key, one.due_at) for one in groups for key in one.schedule_ids}
 
     async def test_a_cadence_reads_back_as_written(self, make_store: MakeStore) -> None:
         """Every column, filled and empty, before and after a change."""

@@ -8,9 +8,9 @@ import dataclasses
 import json
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain
@@ -126,17 +126,59 @@ def _options_to_json(definition: Definition, out: dict[str, Any], full: bool) ->
 
 
 def encode_definition(definition: Definition) -> str:
-    """The canonical text that is stored. `enabled` is not part of it: that is the state of the cadence.
+    """The canonical text that is stored. `enabled` is not part of it: that is the state of the cadence."""
+    return f'{{"slug":{_encode(definition.slug)},{_after_slug_text(definition)}}}'
 
-    Joined from cached texts, because many schedules share the same timing and call."""
-    slug, timing, action = definition.slug, definition.timing, definition.action
+
+class Encoded(NamedTuple):
+    """A definition and its text. In a row of definitions that differ only in their slugs, all have the first as
+    `model`."""
+
+    definition: Definition
+    text: str
+    model: Definition
+
+
+def encode_many(definitions: Iterable[Definition]) -> list[Encoded]:
+    """The texts of many definitions; what is the same in a row of them is encoded once."""
+    encoded: list[Encoded] = []
+    model: Definition | None = None
+    rest = ""
+    for definition in definitions:
+        if model is None or not _differs_in_slug_only(model, definition):
+            model, rest = definition, _after_slug_text(definition)
+        encoded.append(Encoded(definition, f'{{"slug":{_encode(definition.slug)},{rest}}}', model))
+    return encoded
+
+
+def _differs_in_slug_only(one: Definition, other: Definition) -> bool:
+    return is_same_work(one.timing, one.action, other.timing, other.action) and _options(one) == _options(other)
+
+
+def is_same_work(timing: Timing, action: ActionSpec, other_timing: Timing, other_action: ActionSpec) -> bool:
+    """Whether two certainly do the same at the same times. Being equal is not enough: equal timings may be spelt
+    differently, and equal arguments may have different texts, such as 1 and true."""
+    is_timing = timing is other_timing or (timing == other_timing and _spelling(timing) == _spelling(other_timing))
+    is_action = action is other_action or (isinstance(action, Call) and not action.args and action == other_action)
+    return is_timing and is_action
+
+
+def renamed(definition: Definition, slug: str) -> Definition:
+    """The same definition under another slug."""
+    check_slug(slug)
+    return Definition(slug, *_after_slug(definition))
+
+
+def _after_slug_text(definition: Definition) -> str:
+    """Joined from cached texts, because many schedules share the same timing and call."""
+    timing, action = definition.timing, definition.action
     if isinstance(action, Call) and not action.args:
         done = _call_text(action.target, action.isolate)
     else:
         done = _members(action_to_json, action)
     options = _members(_options_to_json, definition)
     when = _timing_text(timing, _spelling(timing))
-    return f'{{"slug":{_encode(slug)},"schedule":{when},{done}{"," if options else ""}{options}}}'
+    return f'"schedule":{when},{done}{"," if options else ""}{options}'
 
 
 def _members(write: Callable[[Any, dict[str, Any], bool], object], value: Any) -> str:
@@ -186,6 +228,9 @@ def _decode_after_slug(members: str) -> tuple[Any, ...]:
 _STORED_HEAD: Final = re.compile(r'\{"slug":"([a-z0-9._-]+)",')
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _after_slug: Final = operator.attrgetter(*(one.name for one in dataclasses.fields(Definition) if one.name != "slug"))
+_options: Final = operator.attrgetter(
+    *(one.name for one in dataclasses.fields(Definition) if one.name not in ("slug", "timing", "action"))
+)
 _WRITTEN_OPTIONS: Final = OPTIONS.only(without=("enabled", "retry"))
 
 

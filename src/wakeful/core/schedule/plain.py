@@ -16,6 +16,7 @@ decide the same: the random worlds compare both for every plain instant.
 """
 
 from dataclasses import fields
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from wakeful.core.run.results import Done, Ending
@@ -33,7 +34,9 @@ _FREE: Final = frozenset({
     "slug", "timing", "action", "enabled", "catch_up", "catch_up_max", "lateness_max", "overlap", "timeout", "on_crash",
     "retry", "errors_max", "stagger", "alert", "lane",
 })  # fmt: skip
-_USUAL: Final = {field.name: field.default for field in fields(Definition) if field.name not in _FREE}
+_OTHERS: Final = [field for field in fields(Definition) if field.name not in _FREE]
+_USUAL: Final = tuple(field.default for field in _OTHERS)
+_others: Final = attrgetter(*(field.name for field in _OTHERS))
 
 
 def is_plain(definition: Definition) -> bool:
@@ -41,7 +44,7 @@ def is_plain(definition: Definition) -> bool:
     return (
         isinstance(definition.timing, Every | Cron | Times | Once)
         and isinstance(definition.action, Call | Command | Http)
-        and all(getattr(definition, name) == usual for name, usual in _USUAL.items())
+        and _others(definition) == _USUAL
     )
 
 

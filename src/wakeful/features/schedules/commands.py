@@ -14,18 +14,19 @@ from wakeful.core.run.settlement import ENTRUSTED, REMOVED
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.definition_json import encode_definition
+from wakeful.core.schedule.definition_json import encode_definition, encode_many
 from wakeful.core.schedule.health import BY_PERSON
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
-from wakeful.features.schedules.alarms import alarm_of, decided, record, taken_ahead
+from wakeful.features.schedules.alarms import alarm_of, decided, record, rings_at, taken_ahead
 from wakeful.features.schedules.checks import Checked, refuse_past
-from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, read_stored
+from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, compile_new, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.plans import Beginning
 from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
 
 
@@ -49,17 +50,16 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Ins
             _refuse_unknown(tx, item.definition, hooks)
         except Invalid as refused:
             fates[index] = refused
-    fresh = [(index, new.definition) for index, new in enumerate(checked) if index not in fates]
-    rows = [NewSchedule(new.slug, encode_definition(new), _is_zoned(new), now) for _, new in fresh]
-    created: list[Compiled] = []
-    known: list[int] = []
-    for (index, new), schedule_id in zip(fresh, tx.schedules.add_many(rows), strict=True):
-        if schedule_id is None:
-            known.append(index)
-        else:
-            compiled = compile_definition(schedule_id, 1, new)
-            created.append(compiled)
-            fates[index] = Put(schedule_id, new.slug, 1, True, True, compiled)
+    valid = [index for index in range(len(checked)) if index not in fates]
+    encoded = encode_many(checked[index].definition for index in valid)
+    ids = tx.schedules.add_many(
+        [NewSchedule(new.definition.slug, new.text, _is_zoned(new.definition), now) for new in encoded]
+    )
+    known = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is None]
+    new = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is not None]
+    created = compile_new((key, one) for key, one in zip(ids, encoded, strict=True) if key is not None)
+    for index, compiled in zip(new, created, strict=True):
+        fates[index] = Put(compiled.schedule_id, compiled.definition.slug, 1, True, True, compiled)
     if created:
         _begin_all(tx, created, now)
     # In a stored definition a single instant may have passed, or a slot been removed; then nothing is changed.
@@ -199,30 +199,20 @@ def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
 
 
 def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
-    """Write the initial cadences. Schedules with the same rules start alike, so that is computed once."""
-    beginnings: dict[tuple[int, bool | None], tuple[Cadence, Alarm]] = {}
-    cadences: list[Cadence] = []
-    alarms: list[Alarm] = []
+    """Write the initial cadences and alarms. Schedules with the same rules start in the same way, which is computed
+    once."""
+    together: dict[tuple[int, bool | None], list[Compiled]] = {}
     for compiled in created:
-        alike = (id(compiled.rules), compiled.definition.enabled)
-        begun = beginnings.get(alike)
-        if begun is None:
-            cadence, alarm = beginnings[alike] = _begin(tx, compiled, now)
-        else:
-            cadence = begun[0]._replace(schedule_id=compiled.schedule_id)
-            alarm = begun[1]._replace(ref=compiled.schedule_id)
-        cadences.append(cadence)
-        alarms.append(alarm)
-    tx.cadences.add_many(cadences)
-    tx.alarms.set_many(alarms)
+        together.setdefault((id(compiled.rules), compiled.definition.enabled), []).append(compiled)
+    tx.cadences.begin_many([_begin(tx, group, now) for group in together.values()])
 
 
-def _begin(tx: Tx, compiled: Compiled, now: Instant) -> tuple[Cadence, Alarm]:
-    state: State = "disabled" if compiled.definition.enabled is False else "active"
+def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
+    first = group[0]
+    state: State = "disabled" if first.definition.enabled is False else "active"
     reason = BY_PERSON if state == "disabled" else None
-    rules = informed(tx, compiled.rules)
-    cadence = begin(compiled.schedule_id, 1, rules, now=now, state=state, reason=reason)
-    return cadence, alarm_of(cadence, compiled)
+    cadence = begin(first.schedule_id, 1, informed(tx, first.rules), now=now, state=state, reason=reason)
+    return Beginning(cadence, rings_at(cadence, first), [compiled.schedule_id for compiled in group])
 
 
 def _edit_or_refuse(

@@ -9,7 +9,7 @@ from wakeful.core.run.settlement import Policy
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.definition import Definition, policy_of, rules_of
-from wakeful.core.schedule.definition_json import decode_definition
+from wakeful.core.schedule.definition_json import Encoded, decode_definition
 from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
@@ -58,6 +58,21 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
         lane = f"{AGENT_LANE}{definition.action.agent}"
     rules, policy = rules_of(definition, schedule_id), policy_of(definition)
     return Compiled(schedule_id, version, definition, rules, policy, lane, is_plain(definition))
+
+
+def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
+    """Compile new definitions. Those with the same model share its rules and policy."""
+    compiled: list[Compiled] = []
+    shared: Compiled | None = None
+    model: Definition | None = None
+    for schedule_id, encoded in definitions:
+        if shared is None or encoded.model is not model or encoded.definition.stagger:  # a stagger depends on the id
+            shared, model = compile_definition(schedule_id, 1, encoded.definition), encoded.model
+            compiled.append(shared)
+        else:
+            rules, policy, lane, is_as_plain = shared.rules, shared.policy, shared.lane, shared.is_plain
+            compiled.append(Compiled(schedule_id, 1, encoded.definition, rules, policy, lane, is_as_plain))
+    return compiled
 
 
 class Compilations:

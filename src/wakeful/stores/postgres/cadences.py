@@ -6,8 +6,8 @@ from typing import Final
 
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import CadencesAdded, CadencesSaved, Change
-from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
+from wakeful.ports.changes import CadencesBegun, CadencesSaved, Change
+from wakeful.ports.plans import BEGUN_COLUMNS, PLANNED_COLUMNS, SETTLED_COLUMNS, Beginning
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.rows import (
@@ -15,6 +15,8 @@ from wakeful.stores.postgres.rows import (
     arrays_of,
     ids,
     insert_into,
+    int_array,
+    unnest_of,
     update_of,
     update_some,
 )
@@ -27,6 +29,18 @@ _TEXTS: Final = texts_of(Cadence)
 
 # Insert cadences.
 ADD = insert_into("cadences", Cadence, _TEXTS)
+
+# Insert the cadences of new schedules, and their alarms.
+_BEGUN: Final = ("schedule_id", *BEGUN_COLUMNS)
+BEGIN = f"""
+INSERT INTO cadences ({", ".join(_BEGUN)}, ran_through, consecutive_errors, trouble)
+SELECT new.*, 0, 0, 0 FROM {unnest_of(_BEGUN, _TEXTS)} AS new
+"""
+BEGIN_ALARMS = """
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked)
+SELECT 'schedule', new.ref, new.due_at, 1, NULL, 0 FROM unnest($1::bigint[], $2::bigint[]) AS new (ref, due_at)
+"""
+_begun = attrgetter(*BEGUN_COLUMNS)
 
 # Cadences by id, in id order.
 LOOK = f"SELECT {_COLUMNS} FROM cadences WHERE schedule_id = ANY($1::bigint[]) ORDER BY schedule_id"
@@ -71,7 +85,15 @@ class PostgresCadences:
     def add_many(self, rows: Sequence[Cadence]) -> None:
         if rows:
             self._session.change(ADD, *arrays(rows, Cadence, _TEXTS))
-            self._changes.append(CadencesAdded(rows))
+
+    def begin_many(self, beginnings: Sequence[Beginning]) -> None:
+        rows = [(key, *_begun(one.cadence)) for one in beginnings for key in one.schedule_ids]
+        if not rows:
+            return
+        self._session.change(BEGIN, *arrays_of(rows, _BEGUN, _TEXTS))
+        due_at = [one.due_at for one in beginnings for _ in one.schedule_ids]
+        self._session.change(BEGIN_ALARMS, int_array(row[0] for row in rows), int_array(due_at))
+        self._changes.append(CadencesBegun(beginnings))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         query = LOOK if self._session.is_reading else LOCK

@@ -6,8 +6,8 @@ from sqlite3 import Connection
 
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import CadencesAdded, CadencesSaved, Change
-from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS
+from wakeful.ports.changes import CadencesBegun, CadencesSaved, Change
+from wakeful.ports.plans import BEGUN_COLUMNS, PLANNED_COLUMNS, SETTLED_COLUMNS, Beginning
 from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
 
@@ -15,6 +15,17 @@ _COLUMNS = columns_of(Cadence, "cadences")
 
 # Insert a cadence.
 ADD = insert_into("cadences", Cadence)
+
+# Insert the cadences of new schedules that start in the same way, and their alarms.
+BEGIN = f"""
+INSERT INTO cadences (schedule_id, {", ".join(BEGUN_COLUMNS)}, ran_through, consecutive_errors, trouble)
+SELECT value, {", ".join("?" for _ in BEGUN_COLUMNS)}, 0, 0, 0 FROM json_each(?)
+"""
+BEGIN_ALARMS = """
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked)
+SELECT 'schedule', value, ?, 1, NULL, 0 FROM json_each(?)
+"""
+_begun = attrgetter(*BEGUN_COLUMNS)
 
 # Cadences by id.
 LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN cadences ON schedule_id = wanted.value"
@@ -58,8 +69,14 @@ class SqliteCadences:
 
     def add_many(self, rows: Sequence[Cadence]) -> None:
         self._connection.executemany(ADD, plain(rows))
-        if rows:
-            self._changes.append(CadencesAdded(rows))
+
+    def begin_many(self, beginnings: Sequence[Beginning]) -> None:
+        keys = [ids(beginning.schedule_ids) for beginning in beginnings]
+        together = list(zip(beginnings, keys, strict=True))
+        self._connection.executemany(BEGIN, [(*_begun(one.cadence), wanted) for one, wanted in together])
+        self._connection.executemany(BEGIN_ALARMS, [(one.due_at, wanted) for one, wanted in together])
+        if beginnings:
+            self._changes.append(CadencesBegun(beginnings))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:
         rows = map(Cadence._make, self._connection.execute(LOCK, (ids(schedule_ids),)))
