@@ -144,7 +144,7 @@ async def test_strangers_are_named_for_a_day_and_not_when_they_are_allowed(world
     await world.sleep("5s")
     (channel, _) = (await app.delivering.channels()).channels
     assert len(channel.findings) == 20
-    assert "Stranger 29 (id 29) wrote but is not allowed to, 2 times, last at 2026-" in channel.findings[0].sentence
+    assert "Stranger 29 (id 29) wrote without permission, 2 times, last at 2026-" in channel.findings[0].sentence
     assert len(await findings(app)) == 11  # ten, and that there are more
     radio.allowed.add("29")
     (channel, _) = (await app.delivering.channels()).channels

@@ -64,13 +64,13 @@ async def test_a_stranger_is_a_finding_with_the_id_until_it_is_allowed(tmp_path:
         api.write(666, "let me in")
         api.write(666, "please")
         (said,) = await until_health(running, lambda found: found and "2 times" in found[0])
-        assert "Ann @ann (id 666) wrote but is not allowed to" in said
+        assert "Ann @ann (id 666) wrote without permission" in said
         (channel,) = [one for one in (await running.ask("GET", "/api/channels"))["channels"] if one["name"] == "phone"]
         assert [one["sentence"] for one in channel["findings"]] == [said]
         listed = json.loads(await wakeful(home, "doctor", "-o", "json"))["findings"]
         (found,) = [one for one in listed if one["what"] == "channels"]
         assert '"666" to senders under [channels.phone]' in found["cure"]
-        assert "(id 666) wrote but is not allowed to" in " ".join((await wakeful(home, "channels")).split())
+        assert "(id 666) wrote without permission" in " ".join((await wakeful(home, "channels")).split())
         assert api.sent == []
         (home / "wakeful.toml").write_text(phone(api, "666"))
         await until_health(running, lambda found: not found)

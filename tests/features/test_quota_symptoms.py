@@ -48,7 +48,7 @@ async def test_a_slot_without_a_reset_says_so(world: World) -> None:
     assert "wake errors" in (await opened.slot())["statusReason"]
     await opened.quota.resume("main")
     sentence = (await opened.slot())["statusReason"]
-    phrase = "has not reported a nextResetTime yet, so its wake after the reset has no time"
+    phrase = "has not reported a nextResetTime yet, so its wake after the reset cannot be planned"
     assert phrase in sentence
     assert phrase in WORDS
 

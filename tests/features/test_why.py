@@ -214,7 +214,7 @@ async def test_it_waits_because_it_was_throttled(world: World) -> None:
     app = await world.open(Bot(world, usual=Throttled("429 slow down", until)))
     await app.add("tick", every("6h"))
     await world.until("01-01 06:10:00")
-    assert "is waiting until 06:20, because its target asked to be retried later: 429 slow down" in await told(
+    assert "is waiting until 06:20, because its target asked for a later retry: 429 slow down" in await told(
         app, "tick", "01-01 06:00:00"
     )
 

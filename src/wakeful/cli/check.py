@@ -61,7 +61,7 @@ def _tell(file: Path, faults: list[dict[str, Any]], answer: dict[str, Any]) -> N
 def _tell_environment(programs: list[dict[str, Any]]) -> None:
     """List the variables of this environment that a daemon started here would withhold, and from which programs."""
     if not any(program["withheld"] or program["passed"] for program in programs):
-        say("No variable of this environment looks like a secret, so none is withheld from programs.")
+        say("No variable in this environment looks like a secret, so none is withheld from programs.")
         return
     from wakeful.cli.tables import facts
 

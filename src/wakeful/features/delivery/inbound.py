@@ -100,7 +100,7 @@ def findings(state: Inbound, channel: str, *, is_allowed: Callable[[str], bool],
         found.append(InboundFinding(f"{channel}: the group {old} now has the id {new}", cure))
     for noted in state.unknown:
         if _is_recent(noted, now) and not is_allowed(noted.sender):
-            said = f"{channel}: {noted.words} (id {noted.sender}) wrote but is not allowed to{_often(noted)}"
+            said = f"{channel}: {noted.words} (id {noted.sender}) wrote without permission{_often(noted)}"
             cure = f'to allow it, add "{noted.sender}" to senders under [channels.{channel}]; this expires after a day'
             found.append(InboundFinding(said, cure))
     for noted in state.unreadable:

@@ -80,7 +80,7 @@ def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> Slot
         sentence = f"slot {name}: {slot.wake_error} ({slot.wake_errors} wake errors)"
         return SlotFinding(name, "warn", sentence, "wait for the next attempt, or check that the key is usable")
     if defined.rules.after_reset is not None and slot.last_reset_at is None and slot.read_at is not None:
-        sentence = f"slot {name} has not reported a nextResetTime yet, so its wake after the reset has no time"
+        sentence = f"slot {name} has not reported a nextResetTime yet, so its wake after the reset cannot be planned"
         return SlotFinding(name, "warn", sentence, f"wake it once: wakeful slots wake {name}")
     return None
 

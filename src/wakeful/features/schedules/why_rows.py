@@ -45,7 +45,7 @@ def _how_it_ended(row: Run, times: TimeFormat) -> str:
 
 _FAILED_WHY: Final = {
     "busy": ", because its target stayed busy",
-    "throttled": ", because its target asked to be retried later",
+    "throttled": ", because its target asked for a later retry",
     "quota": ", because its agent's quota is used up",
     "crash": ", because the node that ran it died",
     "shutdown": ", because its node was shut down",
@@ -106,7 +106,7 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
         case "busy":
             return f"until {until}, because its target is busy: {_error(row)}"
         case "throttled":
-            return f"until {until}, because its target asked to be retried later: {_error(row)}"
+            return f"until {until}, because its target asked for a later retry: {_error(row)}"
         case "crash":
             return f"to be retried at {until}, because the node that ran it died"
         case "shutdown":

@@ -113,7 +113,7 @@ _CURES: Final = {
 
 def _with_cure(status: int, said: str) -> str:
     if status in (401, 404):
-        return f"{said}; the token is wrong: ask @BotFather for it (/token) and put it into the settings"
+        return f"{said}; the token is wrong; ask @BotFather for the right one (/token) and put it into the settings"
     cure = next((cure for words, cure in _CURES.items() if words in said), None)
     return said if cure is None else f"{said}; {cure}"
 

@@ -156,7 +156,9 @@ class _Watch:
         return wait
 
 
-_TOKEN: Final = "the bot API does not know this token; ask @BotFather for it (/token) and put it into the settings"  # noqa: S105 - words
+_TOKEN: Final = (
+    "the bot API does not know this token; ask @BotFather for the right one (/token) and put it into the settings"  # noqa: S105 - words
+)
 _OTHER: Final = "another program polls the same bot; stop it, or use another bot here"
 _WEBHOOK: Final = "a webhook is set for this bot, which excludes polling; remove it with the API's deleteWebhook"
 _WRONG: Final = "check the error message; if base_url is set, check it"
