@@ -107,7 +107,7 @@ format: $(STAMP) ## rewrite the sources in the house format
 
 lock: ## compile the pinned requirements again (needs uv on the PATH)
 	$(COMPILE) --group dev pyproject.toml -o requirements/dev.txt
-	$(COMPILE) --extra postgres --extra apprise --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
+	$(COMPILE) --extra postgres --extra apprise --extra mcp --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site

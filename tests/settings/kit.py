@@ -64,6 +64,14 @@ ping = "https://hc.example.com/id"    # example: asked every ping_every while th
 ping_every = "5m"
 approvers = []                        # who may approve by chat, e.g. ["phone:12345"]
 
+[self_scheduling]
+approval = "always"                   # always | recurring (one-shots pass) | never
+schedules_max = 20                    # of each agent
+interval_min = "1h"
+expires = "30d"
+depth_max = 1                         # a schedule made by a run of a schedule made by …
+wakes_per_day = 24                    # wake_me
+
 [heartbeat]
 enabled = false
 session = "keep"                      # or "fresh"

@@ -55,6 +55,7 @@ def test_the_contract_covers_every_plain_table() -> None:
         "schedules",
         "limits",
         "alerts",
+        "self_scheduling",
         "heartbeat",
         "delivery",
         "quota",

@@ -1,6 +1,7 @@
 """Deliveries, channels and the inbox for Python programs and for the edges."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final, NamedTuple, TypeAlias, TypeVar
@@ -12,6 +13,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound, NotStarted
 from wakeful.core.run.effects import TakeMessage
+from wakeful.core.self_scheduling.proposals import read_answer
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.delivery import commands, queries
 from wakeful.features.delivery.feature import plug
@@ -54,6 +56,9 @@ class Channels(NamedTuple):
 
     channels: list[ChannelView]
     last: InteractionView | None
+
+
+log = logging.getLogger("wakeful.approvals")
 
 
 class NoAgentForMessages(RuntimeError):
@@ -253,6 +258,11 @@ class Delivering:
         if not said.strip():
             refuse("text", "is empty; write the person's message")
         apply = self._open.apply
+        if read_answer(said) is not None:
+            log.warning(
+                "a decision on a proposal was sent as a message through the API for %s; it was refused", channel
+            )
+            refuse("text", "is a decision on a proposal, which is not accepted here; use wakeful approvals")
 
         def take(tx: Tx, now: Instant) -> None:
             commands.known(channel, self._registry)

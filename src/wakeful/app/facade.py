@@ -10,7 +10,7 @@ from wakeful.app.heartbeat import HeartbeatCommands
 from wakeful.app.merging import definition_options
 from wakeful.app.queries import AppQueries
 from wakeful.app.runs import Runs
-from wakeful.app.schedules import Schedules
+from wakeful.app.self_scheduling import SelfScheduling
 from wakeful.app.values import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
@@ -23,7 +23,7 @@ from wakeful.observe.stream import Handler
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Wakeful(Schedules, Runs, HeartbeatCommands, AppQueries, Agents):
+class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents):
     """A durable scheduler over one store.
 
     `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one

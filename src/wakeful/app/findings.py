@@ -19,6 +19,7 @@ WAITING_MAX: Final = DAY
 WORKFLOWS: Final = "workflows"
 CHANNELS: Final = "channels"
 SLOTS: Final = "slots"
+APPROVALS: Final = "approvals"
 SLOT_SCHEDULES_MAX: Final = 1_000
 
 
@@ -43,6 +44,19 @@ def _missing_slot(name: str, slugs: Sequence[str]) -> Finding:
     verb = "names" if len(slugs) == 1 else "name"
     cure = f"add it again: wakeful slots add {name} …; or remove the reference: wakeful edit {slugs[0]} --set slot=null"
     return Finding(SLOTS, "warn", f"slot {name} is gone, and {named} {verb} it", cure, list(slugs[:NAMED_MAX]))
+
+
+def proposals(tx: Tx, *, now: Instant) -> Finding:
+    """Whether something an agent proposed waits for a person."""
+    waiting = tx.proposals.pending(now=now)
+    if not waiting:
+        return Finding(APPROVALS, "ok", "nothing waits for approval")
+    named = ", ".join(f"{row.slug} (by {row.owner})" for row in waiting[:NAMED_MAX])
+    more = f" and {len(waiting) - NAMED_MAX} more" if len(waiting) > NAMED_MAX else ""
+    first = format_instant(min(row.expires_at for row in waiting))
+    sentence = f"{len(waiting)} proposed by agents, waiting for approval: {named}{more}; the first expires at {first}"
+    slugs = [row.slug for row in waiting[:NAMED_MAX]]
+    return Finding(APPROVALS, "warn", sentence, "decide: wakeful approvals, then approve ID or reject ID", slugs)
 
 
 def dead_letters(tx: Tx) -> Finding:

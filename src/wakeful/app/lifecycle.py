@@ -24,6 +24,8 @@ from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.refusals import NotStarted
+from wakeful.core.run.effects import ChatDecision
+from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration
 from wakeful.engine.clock import SystemClock
@@ -42,6 +44,7 @@ from wakeful.ports.action import Withholds
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import BackgroundService, FeatureHooks, OnSettings
+from wakeful.ports.live import Live
 from wakeful.ports.store import Store, Tx
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
@@ -84,6 +87,7 @@ class AppLifecycle:
         delivery: DeliveryLimits | None = None,
         alerts: AlertTerms | None = None,
         budgets: Budgets | Money | None = None,
+        self_scheduling: SelfSchedulingTerms | None = None,
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -129,6 +133,7 @@ class AppLifecycle:
             explain=self._explain,
             ack_token=lambda: self._heartbeat.terms.ack.token,
         )
+        self._self_scheduling = Live(self_scheduling or SelfSchedulingTerms())
         self._bus = Bus()
         self._ticks = tick
         self._has_own_clock = clock is not None
@@ -254,11 +259,20 @@ class AppLifecycle:
             partial(plug_money, self._money),
             *([self._plug_heartbeat] if self._has_heartbeat or has_agents else []),
             *self._setup.features,
+            self._plug_approvals,
             partial(plug_workflows, self._workflows),
         )
 
     async def _plug_heartbeat(self, context: bootstrap.FeatureContext) -> FeatureHooks:
         return await plug_heartbeat(self._heartbeat, context, budget_note=self._money.used_up)
+
+    async def _plug_approvals(self, context: bootstrap.FeatureContext) -> FeatureHooks:
+        """Decisions by chat on what agents proposed."""
+        return FeatureHooks(appliers={ChatDecision: self.apply_chat_decision})
+
+    def apply_chat_decision(self, tx: Tx, answer: ChatDecision, now: Instant) -> None:
+        """Handle the decision of a person on a proposal."""
+        raise NotImplementedError
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """The text of an incident for people."""

@@ -25,6 +25,7 @@ from wakeful.features.schedules.timeline import Other
 from wakeful.features.schedules.upcoming import next_times, upcoming, waiting_runs
 from wakeful.features.schedules.views import ScheduleView, as_datetime
 from wakeful.features.schedules.why import Why, why
+from wakeful.features.schedules.why_owned import why_waits, with_origin
 from wakeful.ports.store import Tx
 
 PAGE: Final = 500
@@ -117,6 +118,7 @@ class AppQueries(AppLifecycle):
             state = health(tx, now=now)
             besides = (
                 findings.dead_letters(tx),
+                findings.proposals(tx, now=now),
                 findings.budget(tx, self._heartbeat.terms, now=now),
                 *findings.stopped_workflows(tx),
                 *findings.missing_slots(tx),
@@ -159,7 +161,14 @@ class AppQueries(AppLifecycle):
         if explain is not None:
             return Why(*await parts.store.read(lambda tx: explain(tx, name, at=asked, now=now)))
         terms, days = parts.terms.value, self._setup.limits.ledger_days
-        return await parts.store.read(lambda tx: why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
+
+        def look(tx: Tx) -> Why:
+            proposal = queries.proposed(tx, slug, now=now)
+            if proposal is not None and proposal.schedule_id is None:
+                return why_waits(proposal)
+            return with_origin(tx, slug, why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
+
+        return await parts.store.read(look)
 
     async def next_times(
         self, slug: str, count: int = 5, *, after: datetime | str | None = None

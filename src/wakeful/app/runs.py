@@ -41,6 +41,15 @@ class Runs(Definitions):
         receipts = self._receipts
         return "forged" if receipts is None else await receipts.post(run_id, token, rung, text, usage, error)
 
+    async def report_run(
+        self, run_id: int, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
+    ) -> str:
+        """The same for a caller that was identified as the run by its token."""
+        receipts = self._receipts
+        if receipts is None:
+            raise Conflict("this process takes no receipts; start the daemon")
+        return await receipts.post(run_id, receipts.token(run_id), rung, text, usage, error)
+
     def knows_token(self, run_id: int, token: str) -> bool:
         """Whether this is the token that the target of the run was given."""
         return self._receipts is not None and self._receipts.is_genuine(run_id, token)

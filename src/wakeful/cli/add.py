@@ -17,6 +17,7 @@ from wakeful.cli.render import json_out, note, say
 
 TIMES_SHOWN: Final = 5
 CREATED: Final = 201
+PROPOSED: Final = 202
 EXISTS: Final = 412
 
 
@@ -38,10 +39,14 @@ def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dr
     daemon = invocation.daemon(what="so the schedule would never fire")
     answer = _put(daemon, slug, definition, given, is_new=is_new, dry_run=dry_run)
     view = answer.body
-    upcoming = view["next"] if dry_run else daemon.get(schedule_path(slug, "/next"), count=TIMES_SHOWN)["times"]
+    is_given = dry_run or "result" in view  # an agent's write returns its times itself
+    upcoming = view["next"] if is_given else daemon.get(schedule_path(slug, "/next"), count=TIMES_SHOWN)["times"]
     if invocation.is_json:
         json_out({**view, "next": upcoming})
     else:
+        if answer.status == PROPOSED:
+            say(f"{view['slug']} waits for a person's approval; nothing runs until then")
+            return
         done = "is valid; nothing was written" if dry_run else "added" if answer.status == CREATED else "updated"
         tell(view, upcoming, done)
     warn(daemon, answer)

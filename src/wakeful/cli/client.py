@@ -81,6 +81,11 @@ class Daemon:
         self._home = home
         self._way = _way(found, home)
 
+    @property
+    def is_on_socket(self) -> bool:
+        """Whether it is reached through the Unix socket of the home folder."""
+        return self._way.socket is not None
+
     def get(self, path: str, *, timeout: float = TIMEOUT, **query: Any) -> Any:
         """The body of a GET."""
         return self.ask("GET", path, query=query, timeout=timeout).body

@@ -30,6 +30,8 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Agents": {
         "agents": ("agents", "List the agents, show one, or test one with a real prompt."),
+        "approvals": ("approvals", "List what agents want to schedule; approve or reject it."),
+        "mcp": ("mcp", "Serve the tools of agents over MCP on stdin and stdout."),
     },
     "What will happen, and what did": {
         "next": ("upcoming", "Show what will fire, in order."),

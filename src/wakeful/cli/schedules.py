@@ -31,12 +31,19 @@ LOOK_MAX: Final = 1.0
 @click.option("--like", metavar="TEXT", help="Show only slugs that contain this text.")
 @click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="Show at most this many.")
 @click.option("--all", "is_all", is_flag=True, help="Also show one-shots that have succeeded.")
+@click.option("--owner", metavar="NAME", help="Show only schedules of this agent.")
 def ls_command(
-    invocation: Invocation, status: str | None, health: str | None, like: str | None, limit: int, is_all: bool
+    invocation: Invocation,
+    status: str | None,
+    health: str | None,
+    like: str | None,
+    limit: int,
+    is_all: bool,
+    owner: str | None,
 ) -> None:
     """List the schedules by next fire time; one-shots that have succeeded only with --all."""
     source = invocation.source()
-    chosen = {"status": status, "health": health, "q": like}
+    chosen = {"status": status, "health": health, "q": like, "owner": owner}
     finished = None if is_all or status == "done" else False
     found = source.pages("/api/schedule", "schedules", limit=limit + 1, finished=finished, **chosen)
     is_cut = len(found) > limit

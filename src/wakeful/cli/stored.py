@@ -118,7 +118,9 @@ class StoredHome:
     def why(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
         """The `why` sentence and its facts, using the settings of the home."""
         from wakeful.core.time.instants import parse_instant
+        from wakeful.features.schedules.queries import proposed
         from wakeful.features.schedules.why import Why, why
+        from wakeful.features.schedules.why_owned import why_waits, with_origin
 
         tx, now = look
         at = None if query.get("at") is None else parse_instant(query["at"])
@@ -130,7 +132,10 @@ class StoredHome:
         if rest:
             return Why(*self._explainer(prefix)(tx, rest, at=at, now=now)).to_json()
         terms, days = self._terms()
-        return why(tx, name, at=at, now=now, terms=terms, ledger_days=days).to_json()
+        proposal = proposed(tx, name, now=now)
+        if proposal is not None and proposal.schedule_id is None:
+            return why_waits(proposal).to_json()
+        return with_origin(tx, name, why(tx, name, at=at, now=now, terms=terms, ledger_days=days)).to_json()
 
     def stats(self, look: Look, name: str, query: Mapping[str, Any]) -> dict[str, Any]:
         """The statistics of a schedule, or of the heartbeat."""
@@ -198,6 +203,7 @@ def _schedules(look: Look, limit: int, query: Mapping[str, Any]) -> list[dict[st
             query.get("q"),
             health=query.get("health"),
             is_finished=query.get("finished"),
+            owner=query.get("owner"),
         )
         page = chosen(look.tx, choice, now=look.now)
         found += [view.to_json() for view in page.schedules]

@@ -255,6 +255,25 @@ class Price(Table):
     )
 
 
+class SelfScheduling(Table):
+    """What an agent may schedule by itself."""
+
+    approval: Literal["always", "recurring", "never"] = setting(
+        "always", says="what a person has to approve: always, recurring (one-shots pass), or never"
+    )
+    schedules_max: Annotated[int, kinds.count(0, 1_000)] = setting(20, says="schedules of each agent")
+    interval_min: Annotated[int, kinds.duration("1s", "365d")] = setting(
+        "1h", says="shortest interval of an agent's schedule"
+    )
+    expires: Annotated[int, kinds.duration("1m", "3650d")] = setting("30d", says="when an agent's schedule ends")
+    depth_max: Annotated[int, kinds.count(0, 100)] = setting(
+        1, says="how deep schedules made by runs of schedules made by an agent may go"
+    )
+    wakes_per_day: Annotated[int, kinds.count(0, 10_000)] = setting(
+        24, says="uses of wake_me by each agent in 24 hours"
+    )
+
+
 class Workflows(Table):
     """Workflows written in Python."""
 
@@ -325,6 +344,7 @@ class Settings(Table):
     alerts: Alerts = Field(default_factory=Alerts)
     budgets: Budgets = Field(default_factory=Budgets)
     prices: Mapping[Annotated[str, _MODEL_NAME], Price] = Field(default_factory=dict)
+    self_scheduling: SelfScheduling = Field(default_factory=SelfScheduling)
     quota: Quota = Field(default_factory=Quota)
     slots: Mapping[Annotated[str, kinds.name(32)], Slot] = Field(default_factory=dict)
     workflows: Workflows = Field(default_factory=Workflows)

@@ -83,6 +83,7 @@ class IncomingMessage(NamedTuple):
     unreadable: str | None = None  # what it is if it is not text, such as "a sticker"
     unknown: Sender | None = None
     moved: tuple[str, str] | None = None  # a chat that has a new id
+    author: str | None = None  # who wrote it, if several people share the chat; None: `to`
 
 
 class ListenTrouble(NamedTuple):

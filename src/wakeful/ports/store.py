@@ -42,6 +42,7 @@ from wakeful.ports.plans import (
     Schedule,
     Schedules,
 )
+from wakeful.ports.self_scheduling import Ownerships, Proposals
 from wakeful.ports.slots import Slots
 from wakeful.ports.workflows import Messages, Sessions, Workflows
 
@@ -165,6 +166,10 @@ class Tx(Protocol):
     def nodes(self) -> Nodes: ...
     @property
     def owners(self) -> Owners: ...
+    @property
+    def ownerships(self) -> Ownerships: ...
+    @property
+    def proposals(self) -> Proposals: ...
     @property
     def heartbeats(self) -> Heartbeats: ...
     @property

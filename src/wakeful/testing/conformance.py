@@ -23,6 +23,7 @@ pytest.register_assert_rewrite(
             "ledger",
             "outbox",
             "plans",
+            "self_scheduling",
             "slots",
             "store",
             "workflows",
@@ -47,6 +48,7 @@ from wakeful.testing.conformance_outbox import TestChannels, TestInbox, TestInci
 from wakeful.testing.conformance_plain import TestPlainPath
 from wakeful.testing.conformance_plans import TestAlarms, TestCadences, TestSchedules
 from wakeful.testing.conformance_rows import MakeStore
+from wakeful.testing.conformance_self_scheduling import TestSelfScheduling
 from wakeful.testing.conformance_slots import TestSlots
 from wakeful.testing.conformance_store import (
     TestAnswers,
@@ -89,6 +91,7 @@ __all__ = [
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",
     "TestSchedules",
+    "TestSelfScheduling",
     "TestSessions",
     "TestSlots",
     "TestSystemEvents",

@@ -70,21 +70,22 @@ async def test_auth_none_needs_no_token_on_loopback_only(tmp_path: Path) -> None
 
 
 ROLES = [
-    ("GET", "/api/schedule", {ADMIN, OPERATE, READ}),
+    ("GET", "/api/schedule", {ADMIN, OPERATE, READ, AGENT}),
     ("GET", "/metrics", {ADMIN, OPERATE, READ}),
-    ("PUT", "/api/schedule/other", {ADMIN}),
+    ("PUT", "/api/schedule/other", {ADMIN, AGENT}),
     ("PATCH", "/api/schedule/job", {ADMIN}),
-    ("POST", "/api/schedule/job/pause", {ADMIN, OPERATE}),
+    ("POST", "/api/schedule/job/pause", {ADMIN, OPERATE, AGENT}),
     ("POST", "/api/heartbeat/pause", {ADMIN, OPERATE}),
     ("POST", "/api/heartbeat/resume", {ADMIN, OPERATE}),
-    ("POST", "/api/schedule/job/resume", {ADMIN, OPERATE}),
+    ("POST", "/api/schedule/job/resume", {ADMIN, OPERATE, AGENT}),
     ("POST", "/api/schedule/job/run", {ADMIN, OPERATE}),
     ("POST", "/api/deliveries", {ADMIN}),
     ("POST", "/api/channels/phone/messages", {ADMIN}),
     ("POST", "/api/wake", {ADMIN, OPERATE, AGENT}),
     ("POST", "/api/login-codes", {ADMIN}),
     ("DELETE", "/api/logins", {ADMIN}),
-    ("DELETE", "/api/schedule/none", {ADMIN}),
+    ("DELETE", "/api/schedule/none", {ADMIN, AGENT}),
+    ("POST", "/api/approvals/p00000000", {ADMIN}),
 ]
 
 
@@ -92,7 +93,7 @@ ROLES = [
 async def test_a_role_that_does_not_permit_a_request_gets_403(
     tmp_path: Path, method: str, path: str, permitted: set[str]
 ) -> None:
-    """Each role, on each kind of request."""
+    """Each role, on each kind of request. An agent reaches schedules of its own only (tests/self_scheduling)."""
     async with guarded(tmp_path) as api:
         assert (await api.put("job", MANUAL, headers=bearer(ADMIN))).status == 201
         body = EVERY if method == "PUT" else {} if method == "PATCH" else None

@@ -1,5 +1,6 @@
 """Assembling a system from its store, clock, actions, handlers and features."""
 
+import json
 import os
 import secrets
 import socket
@@ -195,14 +196,28 @@ def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:
 
 async def _session_of(store: Store, fire: Fire) -> str | None:
     """The session that a schedule's agent continues."""
-    cadences = await store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
-    return cadences[fire.schedule_id].session_id if fire.schedule_id in cadences else None
+    return await store.read(lambda tx: _session(tx, fire.schedule_id)[0])
+
+
+def _session(tx: Tx, schedule_id: int) -> tuple[str | None, str | None]:
+    """The session that a schedule continues, and the node that started it. A `wake_me` continues that of the run it was
+    called from."""
+    cadence = tx.cadences.lock([schedule_id]).get(schedule_id)
+    if cadence is None or cadence.session_id is not None:
+        return (None, None) if cadence is None else (cadence.session_id, cadence.session_node)
+    owned = tx.ownerships.by_ids([schedule_id]).get(schedule_id)
+    if owned is None or owned.kind != "wake" or owned.run_id is None:
+        return None, cadence.session_node
+    run = tx.runs.lock([owned.run_id]).get(owned.run_id)
+    of_run = None if run is None else tx.cadences.lock([run.schedule_id]).get(run.schedule_id)
+    kept = json.loads(run.result).get("sessionId") if run is not None and run.result else None
+    session = kept or (None if of_run is None else of_run.session_id)
+    return session, None if of_run is None or of_run.session_id != session else of_run.session_node
 
 
 async def _begun_elsewhere(store: Store, node: str, fire: Fire) -> str | None:
     """The node that started the session of a schedule; None if it is this one or unknown."""
-    cadences = await store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
-    owner = cadences[fire.schedule_id].session_node if fire.schedule_id in cadences else None
+    owner = await store.read(lambda tx: _session(tx, fire.schedule_id)[1])
     return None if owner == node else owner
 
 

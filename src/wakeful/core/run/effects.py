@@ -26,6 +26,17 @@ class Deliver:
 
 
 @dataclass(frozen=True, slots=True)
+class ChatDecision:
+    """A person decided by chat on what an agent proposed: through the authenticated inbound of a channel only."""
+
+    decision: Literal["approve", "reject"]
+    code: str
+    channel: str
+    to: str  # where to answer
+    sender: str  # who wrote it
+
+
+@dataclass(frozen=True, slots=True)
 class RaiseEvent:
     """Queue a system event for the next turn."""
 
@@ -109,5 +120,7 @@ class TakeMessage:
     text: str
 
 
-Effect: TypeAlias = Deliver | RaiseEvent | RequestWake | Prove | Replan | Alert | Recovered | Observed | TakeMessage
+Effect: TypeAlias = (
+    Deliver | ChatDecision | RaiseEvent | RequestWake | Prove | Replan | Alert | Recovered | Observed | TakeMessage
+)
 EffectKind: TypeAlias = type[Effect]

@@ -32,10 +32,10 @@ from wakeful.core.schedule.policies import (
 )
 from wakeful.core.schedule.pre_check import PRE_CHECK_KIND, PreCheck
 from wakeful.core.time.active_hours import ACTIVE_HOURS, ActiveHours
-from wakeful.core.time.instants import Duration
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.spacing import shortest_gap
-from wakeful.core.time.timing import Once, Timing
-from wakeful.core.time.timing_json import timing_kind
+from wakeful.core.time.timing import Cron, Every, Once, Times, Timing
+from wakeful.core.time.timing_json import INSTANT, timing_kind
 
 SLUG_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 RULES_KEPT: Final = 4096
@@ -151,6 +151,10 @@ class Definition:
     alert: Annotated[AlertChoice, Field(ALERT, "when people are alerted; false: never", usual="as in `[alerts]`")] = (
         None
     )
+    expires_at: Annotated[
+        Instant | None,
+        Field(INSTANT, "no time after this one counts; then it is done", example="2027-01-01T00:00:00Z", usual="never"),
+    ] = None
     retry: Annotated[
         Retry | None,
         Field(
@@ -167,6 +171,11 @@ class Definition:
             usual="none",
         ),
     ] = None
+
+
+def ending(definition: Definition, at: Instant) -> Definition:
+    """The same with an end."""
+    return replace(definition, expires_at=at)
 
 
 def addressees_of(definition: Definition) -> tuple[DeliverTo, ...]:
@@ -200,7 +209,10 @@ def rules_of(definition: Definition, schedule_id: int) -> Rules:
     stagger = definition.stagger
     offset = stagger_offset(schedule_id, stagger, shortest_gap(definition.timing)) if stagger else 0
     late = (definition.catch_up, definition.catch_up_max, definition.lateness_max)
-    return _rules(definition.timing, offset, *late, definition.overlap)
+    timing = definition.timing
+    if definition.expires_at is not None and isinstance(timing, Every | Cron | Times):
+        timing = replace(timing, until=definition.expires_at)
+    return _rules(timing, offset, *late, definition.overlap)
 
 
 # Schedules with equal rules share one object: it is built once, and schedules that are due together share decisions.
@@ -244,6 +256,7 @@ SCHEDULE: Final[Object[Definition]] = Object(
     read_back=(
         "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
         "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
+        "owner", "lineage", "approval",
     ),
 )  # fmt: skip
 """A whole definition, as users write it."""

@@ -13,7 +13,8 @@ search costs O(months), so it can be exact; `since` cuts it short.
 
 Equality is about instants, not spelling: two values with the same instants written differently (`2h`, `120m`) are
 equal, and each reads back as it was written. `None` for a zone, an anchor or the instant of a `Once` means "not
-given"; `resolve` fills it in when a definition is written, and the queries accept resolved values only.
+given"; `resolve` fills it in when a definition is written, and the queries accept resolved values only. `until` is not
+part of what is written as the timing: it is the `expiresAt` of a definition, and there is no instant after it.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class Every:
     kind: str = field(default="every", compare=False)
     written: str | None = field(default=None, compare=False)
     anchor_written: str | None = field(default=None, compare=False)
+    until: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Cron:
     timezone: str | None = None
     in_gap: InGap | None = None  # times that the clock leaves out; None: by how the fields are written
     in_repeat: InRepeat | None = None  # times that occur twice
+    until: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,7 @@ class Times:
 
     times: tuple[str, ...]
     timezone: str | None = None
+    until: Instant | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +112,12 @@ def next_after(timing: Timing, t: Instant) -> Instant | None:
             # Plain attributes: unpacking in the pattern costs more than all the arithmetic.
             every, anchor = timing.every, resolved(timing.anchor)
             following = anchor if t < anchor else anchor + ((t - anchor) // every + 1) * every
-            return following if following <= INSTANT_MAX else None
+            return following if following <= (INSTANT_MAX if timing.until is None else timing.until) else None
         case Cron() | Times():
             second = next_second(wall_pattern(timing), resolved(timing.timezone), max(t // SECOND, -1))
-            return None if second is None else second * SECOND
+            if second is None or (timing.until is not None and second * SECOND > timing.until):
+                return None
+            return second * SECOND
         case Once() | AfterReset() | Manual():
             at = _only_instant(timing)
             return at if at is not None and at > t else None
@@ -122,6 +128,8 @@ def next_after(timing: Timing, t: Instant) -> Instant | None:
 def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> Instant | None:
     """The last instant at or before `t` (and after `since`, if given), or None."""
     since = -1 if since is None else since
+    if isinstance(timing, Every | Cron | Times) and timing.until is not None:
+        t = min(t, timing.until)
     match timing:
         case Every(every, anchor):
             anchor = resolved(anchor)

@@ -56,7 +56,7 @@ def read_timing(data: object, field: str = "schedule") -> Timing:
             fields.fail(str(name), f"is not a field of this kind of schedule; {cure}")
     values = timing_type.fields.given(fields)
     if ANCHORED_AT in timing_type.stored and ANCHORED_AT in data and values["anchor"] is None:
-        values["anchor"] = _INSTANT.read(fields, ANCHORED_AT)
+        values["anchor"] = INSTANT.read(fields, ANCHORED_AT)
     if fields.errors:
         raise Invalid(*fields.errors)
     return timing_type.build(data, values)
@@ -112,7 +112,7 @@ def _parse_every(text: str, place: str) -> None:
 
 
 def _read_instant(fields: Fields, name: str) -> Instant | None:
-    text = fields.take(name, str, None, f"a string; {_INSTANT.cure}")
+    text = fields.take(name, str, None, f"a string; {INSTANT.cure}")
     if text is None:
         return None
     zone = fields.data.get("timezone")
@@ -154,10 +154,11 @@ def _read_times(fields: Fields, name: str) -> tuple[str, ...]:
     return tuple(listed)
 
 
-_INSTANT: Final = Kind(
+INSTANT: Final = Kind(
     "date and time",
     _read_instant,
     {"type": "string", "examples": ["2026-01-30T09:00:00+01:00"]},
+    format_instant,
     cure="write an instant such as '2026-01-30T09:00:00Z'",
 )
 _TIMES: Final = Kind(
@@ -177,7 +178,7 @@ _INTERVAL: Final = _minutes_kind(1, "write a number such as 60")
 _OFFSET: Final = _minutes_kind(0, "write a number such as 1")
 _ZONE: Final = Field(ZONE, "time zone", "Time zone", name="timezone", default=None, usual="the default time zone")
 _ANCHOR: Final = Field(
-    _INSTANT,
+    INSTANT,
     "starting point of the interval",
     example="2026-01-30T09:00:00Z",
     name="anchor",
@@ -185,7 +186,7 @@ _ANCHOR: Final = Field(
     usual="the time it is written",
 )
 _AT: Final = Field(
-    _INSTANT, "when to run, with an offset or together with a time zone", example="2026-01-30T09:00", name="at"
+    INSTANT, "when to run, with an offset or together with a time zone", example="2026-01-30T09:00", name="at"
 )
 
 

@@ -13,7 +13,8 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from wakeful.core.errors import Invalid
-from wakeful.core.run.effects import Deliver, Effect, TakeMessage
+from wakeful.core.run.effects import ChatDecision, Deliver, Effect, TakeMessage
+from wakeful.core.self_scheduling.proposals import read_answer
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.delivery import inbound
 from wakeful.features.delivery.registry import ChannelRegistry
@@ -98,6 +99,11 @@ class ChannelReceiver:
             return None
         tx.channels.touch(self._name, heard.to, at=now)  # even without an answer: this is where the person is
         wrong = heard.unreadable and f"it is {heard.unreadable} without text; write it as text"
+        decided = read_answer(text) if wrong is None else None
+        if decided is not None:  # before any agent sees it
+            answer = ChatDecision(*decided, self._name, heard.to, heard.author or heard.to)
+            if self._apply(tx, answer, now):
+                return None
         if wrong is None:
             wrong = self._hand_over(tx, heard.to, text, now)
         else:

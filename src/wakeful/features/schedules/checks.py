@@ -71,7 +71,9 @@ def check(definition: Definition, conditions: Conditions, *, now: Instant) -> Ch
 
 
 def refuse_past(definition: Definition, now: Instant) -> None:
-    """Refuse a single instant in the past: it would never run."""
+    """Refuse a single instant, or an end, in the past: it would never run."""
+    if definition.expires_at is not None and definition.expires_at <= now:
+        raise Invalid(FieldError("expiresAt", f"is in the past (now is {format_instant(now)}); give a later time"))
     if is_past(definition.timing, now):
         raise Invalid(FieldError("schedule.at", f"is in the past (now is {format_instant(now)}); give a later time"))
 

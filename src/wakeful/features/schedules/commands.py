@@ -102,14 +102,16 @@ def remove(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
     end_incident(tx, failing(schedule.schedule_id), now=now)
 
 
-def pause(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant | None = None) -> None:
+def pause(
+    tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant | None = None, reason: str | None = None
+) -> None:
     """Start no run until it is resumed; a running one finishes."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state not in ("active", "paused"):
         raise Conflict(f"{slug} is {cadence.state}; only an active schedule can be paused")
     cadence = _drop_waiting(tx, cadence, "paused", hooks, now)
     paused_at = cadence.state_at if cadence.state == "paused" else now
-    paused = cadence._replace(state="paused", state_reason=None, state_at=paused_at, resume_at=until)
+    paused = cadence._replace(state="paused", state_reason=reason, state_at=paused_at, resume_at=until)
     _write(tx, cadence, paused, _compiled(schedule))
 
 

@@ -11,6 +11,7 @@ from wakeful.core.run.runs import ERRORS, Outcome, Run
 from wakeful.core.schedule.actions import ActionSpec, Call, Command, Event, Http, Prompt
 from wakeful.core.schedule.health import TROUBLED, Health
 from wakeful.core.schedule.policies import GRACE
+from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.views import (
@@ -20,6 +21,7 @@ from wakeful.features.schedules.views import (
     as_datetime,
     as_text,
     view_delivery,
+    view_proposal,
     view_run,
     view_schedule,
 )
@@ -79,6 +81,7 @@ class Choice(NamedTuple):
     is_troubled: bool = False
     health: Health | None = None
     is_finished: bool | None = None  # True: only one-shots that succeeded; False: all but those
+    owner: str | None = None  # only those of this agent
 
 
 class Page(NamedTuple):
@@ -96,8 +99,20 @@ class Pulse(NamedTuple):
 
 
 def get(tx: Tx, slug: str, *, now: Instant, compiled: Compiled | None = None) -> ScheduleView:
-    """One schedule; `compiled` spares reading its definition again after it was written."""
-    return _views(tx, [_find(tx, slug)], now, compiled)[0]
+    """One schedule, or a proposal for one; `compiled` spares reading its definition again after it was written."""
+    try:
+        return _views(tx, [_find(tx, slug)], now, compiled)[0]
+    except NotFound:
+        proposal = proposed(tx, slug, now=now)
+        if proposal is None:
+            raise
+        return view_proposal(proposal)
+
+
+def proposed(tx: Tx, slug: str, *, now: Instant) -> Proposal | None:
+    """What an agent proposed under this slug, while it waits for a person."""
+    newest = next(iter(tx.proposals.of_slug(slug, limit=1)), None)
+    return newest if newest is not None and newest.status_at(now) == "pending" else None
 
 
 def page(tx: Tx, *, after: str | None, limit: int, now: Instant, contains: str | None = None) -> list[ScheduleView]:
@@ -106,14 +121,44 @@ def page(tx: Tx, *, after: str | None, limit: int, now: Instant, contains: str |
 
 
 def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
+    """A page of the schedules that match, in slug order, with those that wait for a person's approval."""
+    page = _chosen(tx, choice, now=now)
+    waiting = [view for view in map(view_proposal, _new_proposals(tx, choice, now)) if _is_within(view, choice, page)]
+    if not waiting:
+        return page
+    merged = sorted([*page.schedules, *waiting], key=lambda view: view.slug)
+    if len(merged) <= choice.limit:
+        return Page(merged, page.next)
+    return Page(merged[: choice.limit], merged[choice.limit - 1].slug)
+
+
+def _new_proposals(tx: Tx, choice: Choice, now: Instant) -> list[Proposal]:
+    if choice.is_troubled or choice.is_finished or choice.status not in (None, "waiting"):
+        return []
+    if choice.health not in (None, "waiting"):
+        return []
+    return [row for row in tx.proposals.pending(now=now, owner=choice.owner) if row.schedule_id is None]
+
+
+def _is_within(view: ScheduleView, choice: Choice, page: Page) -> bool:
+    """Whether a proposal belongs on this page."""
+    if choice.slugs is not None:
+        return view.slug in choice.slugs
+    is_after = choice.after is None or view.slug > choice.after
+    is_before = page.next is None or view.slug <= page.next
+    return is_after and is_before and (choice.contains or "").casefold() in _searched(view)
+
+
+def _chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
     """A page of the schedules that match, in slug order.
 
     A search reads `SEARCH_MAX` at most: if few match, a page is short or even empty, and its `next` continues."""
-    after, limit, status, contains, slugs, is_troubled, health, is_finished = choice
+    after, limit, status, contains, slugs, is_troubled, health, is_finished, owner = choice
     if slugs is not None:
         named = tx.schedules.by_slugs(sorted(set(slugs)))
         return Page(_views(tx, [named[slug] for slug in sorted(named)], now), None)
-    if status is None and not contains and not is_troubled and health is None and is_finished is None:
+    is_plain = status is None and not contains and not is_troubled and health is None and is_finished is None
+    if is_plain and owner is None:
         rows = tx.schedules.page(after=after, limit=limit + 1)
         return Page(_views(tx, rows[:limit], now), rows[limit - 1].slug if len(rows) > limit else None)
     wanted = (contains or "").casefold()
@@ -127,6 +172,7 @@ def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
                 and health in (None, view.health)
                 and is_finished in (None, view.is_finished)
                 and wanted in _searched(view)
+                and owner in (None, view.owner)
                 and (view.health in TROUBLED or not is_troubled)
             ):
                 if len(views) == limit:
@@ -144,6 +190,8 @@ Step: TypeAlias = Callable[..., list[Schedule]]
 
 def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
     """The source of matching schedules: an index where there is one, else a scan."""
+    if choice.owner is not None:
+        return partial(_among, _living(tx, {row.schedule_id for row in tx.ownerships.of_owner(choice.owner)}))
     if choice.status in HALTED or choice.health == "failing":
         return tx.schedules.amiss
     if choice.health == "late":
@@ -194,7 +242,12 @@ def runs(
     tx: Tx, slug: str | None, *, limit: int, before_id: int | None = None, outcome: Outcome | None = None
 ) -> list[RunView]:
     """Ledger rows, newest first, of one schedule (or a removed one) or of all, optionally with one outcome."""
-    schedule_id = None if slug is None else _recorded(tx, slug)
+    try:
+        schedule_id = None if slug is None else _recorded(tx, slug)
+    except NotFound:
+        if slug is not None and any(row.status == "pending" for row in tx.proposals.of_slug(slug, limit=1)):
+            return []
+        raise
     rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
@@ -269,6 +322,7 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compil
     alarms = tx.alarms.by_refs(ALARM_SCHEDULE, ids)
     open_ids = [cadence.open_run_id for cadence in cadences.values() if cadence.open_run_id is not None]
     opened = tx.runs.lock(open_ids) if open_ids else {}
+    owned = tx.ownerships.by_ids(ids)
     return [
         view_schedule(
             schedule,
@@ -277,6 +331,7 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compil
             opened.get(cadence.open_run_id) if cadence.open_run_id is not None else None,
             alarms[schedule.schedule_id].due_at if schedule.schedule_id in alarms else None,
             now=now,
+            ownership=owned.get(schedule.schedule_id),
         )
         for schedule in schedules
         for cadence in [cadences[schedule.schedule_id]]

@@ -13,6 +13,7 @@ from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import decode_definition, definition_to_json
 from wakeful.core.schedule.health import Health, health_of
+from wakeful.core.self_scheduling.proposals import Lineage, Ownership, Proposal
 from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
@@ -180,6 +181,9 @@ class ScheduleView:
     updated_at: datetime
     version: int
     stored: str
+    owner: str | None = None  # the agent that owns it; None: a person
+    lineage: Lineage | None = None
+    approval: str | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -209,6 +213,9 @@ class ScheduleView:
             "createdAt": as_text(self.created_at),
             "updatedAt": as_text(self.updated_at),
             "version": self.version,
+            "owner": self.owner,
+            "lineage": None if self.lineage is None else lineage_json(self.lineage),
+            "approval": self.approval,
             **more,
         }
         return f"{written[:-1]},{encode(state)[1:]}"
@@ -231,6 +238,40 @@ def _without_enabled(written: dict[str, Any]) -> str:
     return encode({name: value for name, value in written.items() if name != "enabled"})
 
 
+def lineage_json(lineage: Lineage) -> dict[str, Any]:
+    """The JSON shape of a lineage."""
+    run_id = None if lineage.run_id is None else str(lineage.run_id)
+    return {"runId": run_id, "slug": lineage.slug, "depth": lineage.depth}
+
+
+def view_proposal(proposal: Proposal) -> ScheduleView:
+    """The view of a schedule that waits for a person: nothing of it is planned."""
+    asked_at = _EPOCH + timedelta(milliseconds=proposal.asked_at)
+    return ScheduleView(
+        slug=proposal.slug,
+        definition=decode_definition(proposal.definition),
+        status="waiting",
+        health="waiting",
+        status_reason=f"waits for approval: wakeful approvals approve {proposal.proposal_id}",
+        enabled=True,
+        next_run=None,
+        last_run=None,
+        last_result=None,
+        last_outcome=None,
+        last_error=None,
+        session_id=None,
+        consecutive_errors=0,
+        open_run_id=None,
+        created_at=asked_at,
+        updated_at=asked_at,
+        version=0,
+        stored=proposal.definition,
+        owner=proposal.owner,
+        lineage=proposal.lineage,
+        approval="pending",
+    )
+
+
 def view_schedule(
     schedule: Schedule,
     cadence: Cadence,
@@ -239,6 +280,7 @@ def view_schedule(
     rings_at: Instant | None,
     *,
     now: Instant,
+    ownership: Ownership | None = None,
 ) -> ScheduleView:
     """Build the view of a schedule."""
     status = _status(cadence, compiled, open_run)
@@ -274,6 +316,9 @@ def view_schedule(
         updated_at=_EPOCH + timedelta(milliseconds=schedule.updated_at),
         version=schedule.version,
         stored=schedule.definition,
+        owner=None if ownership is None else ownership.owner,
+        lineage=None if ownership is None else ownership.lineage,
+        approval=None if ownership is None else ownership.approval,
     )
 
 

@@ -178,7 +178,7 @@ def _refusal(response: Response, said: str, wait: Duration) -> Refusal:
 
 def _said(message: Message, text: str | None, mark: str) -> IncomingMessage:
     if text is not None:
-        return IncomingMessage(mark, message.chat, text)
+        return IncomingMessage(mark, message.chat, text, author=message.author)
     if message.content is None:  # someone joined, a title changed: not a message
         return IncomingMessage(mark, None)
     return IncomingMessage(mark, message.chat, unreadable=message.content)

@@ -49,6 +49,7 @@ class Message(NamedTuple):
     text: str | None
     content: str | None  # the kind of content if there is no text
     moved_to: str | None
+    author: str | None
     raw: Mapping[str, Any]
 
 
@@ -65,6 +66,8 @@ def message_of(update: Any) -> Message | None:
     if not isinstance(text, str):
         text = message.get("caption")
     moved = message.get("migrate_to_chat_id")
+    author = message.get("from")
+    author_id = author.get("id") if isinstance(author, Mapping) else None
     return Message(
         chat_id,
         frozenset(names),
@@ -73,6 +76,7 @@ def message_of(update: Any) -> Message | None:
         text if isinstance(text, str) and text.strip() else None,
         next((words for name, words in _CONTENTS.items() if name in message), None),
         str(moved) if _is_id(moved) else None,
+        str(author_id) if _is_id(author_id) else None,
         message,
     )
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from wakeful.config import Settings
     from wakeful.core.delivery.alert_rules import AlertTerms
     from wakeful.core.delivery.retries import DeliveryLimits
+    from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 
 
 def delivery_of(settings: Settings) -> DeliveryLimits:
@@ -28,6 +29,22 @@ def alerts_of(settings: Settings) -> AlertTerms:
     alerts = settings.alerts
     ping = None if alerts.ping is None else alerts.ping.reveal()
     return AlertTerms(AlertRule(alerts.errors, alerts.within, alerts.channel), alerts.outage, ping, alerts.ping_every)
+
+
+def self_scheduling_of(settings: Settings) -> SelfSchedulingTerms:
+    """What agents may schedule by themselves, and who may approve by chat."""
+    from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
+
+    limits = settings.self_scheduling
+    return SelfSchedulingTerms(
+        limits.approval,
+        limits.schedules_max,
+        limits.interval_min,
+        limits.expires,
+        limits.depth_max,
+        limits.wakes_per_day,
+        tuple(settings.alerts.approvers),
+    )
 
 
 def conduct_of(settings: Settings) -> Changes:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wakeful.server.daemon.app_config import alerts_of, conduct_of, delivery_of
+from wakeful.server.daemon.app_config import alerts_of, conduct_of, delivery_of, self_scheduling_of
 from wakeful.server.daemon.crash_log import last_words, report_end, take_crash
 from wakeful.server.daemon.home import Lock, held, make_home
 from wakeful.server.daemon.refusal import DaemonRefused
@@ -224,6 +224,7 @@ class _Daemon:
             delivery=delivery_of(self._settings),
             alerts=alerts_of(self._settings),
             budgets=Money(money_of(self._settings), read=money_of),
+            self_scheduling=self_scheduling_of(self._settings),
             receipts_at=self._settings.server.public_url or api_at,
             api_at=api_at,
             home=str(self._home),
@@ -248,6 +249,7 @@ class _Daemon:
                 alerts=alerts_of(new),
             ),
         )
+        self._reload.listen("self-scheduling", lambda _, new: app.change_self_scheduling(self_scheduling_of(new)))
         self._reload.listen(
             "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))
         )

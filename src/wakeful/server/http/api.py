@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
+from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from wakeful.app import Wakeful
@@ -25,6 +26,7 @@ from wakeful.server.http import (
     agent_shapes,
     agents,
     alerts,
+    approvals,
     channels,
     config,
     deliveries,
@@ -39,6 +41,7 @@ from wakeful.server.http import (
     moving,
     moving_shapes,
     nodes,
+    own_schedules,
     problems,
     runs,
     schedules,
@@ -50,6 +53,7 @@ from wakeful.server.http import (
     workflow_shapes,
     workflows,
 )
+from wakeful.server.http import agent_tool_shapes as tool_shapes
 from wakeful.server.http import delivery_shapes as people_shapes
 from wakeful.server.http import page as front
 from wakeful.server.http.access import Access, Caller
@@ -57,6 +61,7 @@ from wakeful.server.http.authentication import Authentication
 from wakeful.server.http.idempotency import Repeats
 from wakeful.server.http.kept_responses import KeptAnswers
 from wakeful.server.http.logins import Logins
+from wakeful.server.http.mcp_endpoint import McpEndpoint
 from wakeful.server.http.middleware import BODY_MAX, Middleware
 
 _DESCRIPTION = (
@@ -74,6 +79,8 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     shapes.Problem,
     shapes.Pause,
     shapes.Receipt,
+    tool_shapes.ToolArguments,
+    tool_shapes.Decision,
     heartbeat_shapes.Wake,
     heartbeat_shapes.HookCall,
     workflow_shapes.NewMessage,
@@ -135,6 +142,8 @@ def make_app(
         channels.routes(app),
         inbox.routes(app),
         alerts.routes(app),
+        approvals.routes(app),
+        own_schedules.routes(app),
         *([] if settings is None else [config.routes(settings)]),
         *([] if watchers is None else [stream.routes(watchers)]),
         *([] if figures is None else [metrics.routes(app, figures)]),
@@ -143,6 +152,7 @@ def make_app(
         front.routes(),
     ):
         api.router.routes.extend(router.routes)  # include_router would build every route a second time
+    api.router.routes.append(Route("/mcp", endpoint=McpEndpoint(app)))
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
     inner = Repeats(api, KeptAnswers(app))
     authentication = Authentication(

@@ -23,6 +23,9 @@ WRONG_WITHIN: Final[Duration] = MINUTE
 ADDRESSES_MAX: Final = 10_000
 SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
+AS_AGENT: Final = "x-wakeful-agent"
+"""On the socket: act as this agent and no more, as `wakeful mcp --agent NAME` does."""
+
 UNIDENTIFIED: Final = (
     "a token is required; it is in the file `token` of the daemon's home folder (WAKEFUL_HOME, by default ~/.wakeful), "
     "unless [server] token in wakeful.toml overrides it: send it as `Authorization: Bearer TOKEN`. The Unix socket "
@@ -66,6 +69,9 @@ class Authentication:
     async def _on_socket(self, headers: Headers) -> Caller:
         """The caller on the Unix socket; with a run's token it only has the rights of that run."""
         run = await self._run(headers.get("authorization") or "")
+        agent = headers.get(AS_AGENT)
+        if run is None and agent is not None:
+            return Caller("agent", f"socket as {agent[:80]}", agent=agent[:80])
         return run or SOCKET_CALLER
 
     async def _bearer(self, access: Access, authorization: str, client: str) -> Caller | None:

@@ -108,6 +108,10 @@ class Middleware:
         if caller is None:
             return Problem(401, UNIDENTIFIED, headers={"WWW-Authenticate": "Bearer"})
         forbidden = roles.refusal(caller, method, path)
+        if forbidden is not None and path.startswith("/api/approvals/"):
+            log.warning("a decision on a proposal by %s was refused: %s", caller.name, forbidden)
+        if forbidden is None:
+            scope["path"] = roles.path_for(caller, path)
         return None if forbidden is None else Problem(403, forbidden)
 
     def _foreign_host(self, scope: Scope, headers: Headers) -> str | None:

@@ -2,7 +2,7 @@
 
 `read` may read all except the logins, `admin` may do everything. `operate` may also act on what exists (run, pause,
 resume, cancel, retry, acknowledge, test), but not define or remove anything. A run's token and an agent's token may
-report and wake.
+report and wake, and reach the agent's own schedules: their requests to `/api/schedule` go to routes of their own.
 
 Every route that changes something is listed with its minimum role; one that is not listed needs `admin`.
 """
@@ -19,6 +19,10 @@ _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
 WRITING: Final[dict[str, Least]] = {
     "POST /api/wake": "agent",
+    "POST /api/tools/{name}": "agent",
+    "POST /mcp": "agent",
+    "DELETE /mcp": "agent",
+    "POST /api/approvals/{id}": "admin",
     "POST /api/agents/{name}/test": "operate",
     "POST /api/alerts/{id}/acknowledge": "operate",
     "POST /api/channels/{name}/test": "operate",
@@ -67,6 +71,13 @@ WRITING: Final[dict[str, Least]] = {
     "POST /logout": "own",
 }
 
+OWN: Final = "/api/own"
+"""Where requests of agents to `/api/schedule` go."""
+_OWN_ROUTES: Final = re.compile(
+    r"GET /mcp|GET /api/schedule|(GET|PUT|DELETE) /api/schedule/[^/]+"
+    r"|POST /api/schedule/[^/]+/(pause|resume)|GET /api/schedule/[^/]+/(why|next|runs)"
+)
+
 ONLY_ADMIN: Final = frozenset({"/api/login-codes", "/api/logins"})
 """Reading these would give more rights than `read` has."""
 
@@ -92,15 +103,21 @@ def refusal(caller: Caller, method: str, path: str) -> str | None:
             return None
         case "read" if _reads(method, path):
             return None
-        case "agent" | "run" if _WAKING.fullmatch(request):
+        case "agent" | "run" if _WAKING.fullmatch(request) or _OWN_ROUTES.fullmatch(request):
             return None
         case "run":
             return (
-                "a run's token may report its run and wake the heartbeat, nothing else; to act as the daemon's owner, "
-                "unset WAKEFUL_RUN_TOKEN"
+                "a run's token may report its run, wake the heartbeat, and use its agent's own schedules, nothing "
+                "else; to act as the daemon's owner, unset WAKEFUL_RUN_TOKEN"
             )
         case role:
             return f"the token '{caller.name}' has the role '{role}', which does not permit {method} {path[:200]}"
+
+
+def path_for(caller: Caller, path: str) -> str:
+    """The route of a request: an agent's own schedules are apart from those of people."""
+    is_own = caller.role in ("agent", "run") and (path == "/api/schedule" or path.startswith("/api/schedule/"))
+    return f"{OWN}{path.removeprefix('/api')}" if is_own else path
 
 
 def _reads(method: str, path: str) -> bool:

@@ -103,10 +103,11 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         finished: Annotated[
             bool | None, Query(description="true: only one-shots that succeeded; false: all others")
         ] = None,
+        owner: Annotated[str | None, Query(max_length=80, description="only schedules of this agent")] = None,
     ) -> Response:
         """Ordered by slug. A filtered page may be short or even empty and still have a `next`."""
         most = limit if recent == 0 else min(limit, LIMIT)
-        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished)
+        choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished, owner)
         return JsonText(await app.look(lambda tx, now: _page_text(tx, choice, recent=recent, now=now)))
 
     @router.get(
@@ -310,7 +311,7 @@ def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant) -> str:
     page = chosen(tx, choice, now=now)
     runs = latest(tx, page.schedules, limit=recent) if recent else {}
     shown = (
-        view.to_text(recent=[glance_json(run) for run in runs[view.slug]]) if recent else view.to_text()
+        view.to_text(recent=[glance_json(run) for run in runs.get(view.slug, ())]) if recent else view.to_text()
         for view in page.schedules
     )
     return f'{{"schedules":[{",".join(shown)}],"next":{encode(page.next)}}}'

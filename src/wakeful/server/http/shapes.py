@@ -36,6 +36,14 @@ class Shape(BaseModel):
     model_config = ConfigDict(extra="forbid", alias_generator=to_camel)
 
 
+class Lineage(Shape):
+    """The run that made something."""
+
+    run_id: RunId | None
+    slug: str | None
+    depth: int
+
+
 class RunSummary(Shape):
     """A ledger row in short form."""
 
@@ -70,6 +78,12 @@ class Schedule(Shape):
     created_at: At
     updated_at: At
     version: int
+    owner: Annotated[str | None, Field(description="the agent that owns it; null: a person")]
+    lineage: Annotated[Lineage | None, Field(description="the run that made it, if an agent did")]
+    approval: Annotated[
+        Literal["pending", "approved", "rejected"] | None,
+        Field(description="of an agent's schedule; null: none needed"),
+    ]
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
     recent: Annotated[list[RunSummary], Field(description="with recent: the latest ledger rows")] = []
 

@@ -21,6 +21,7 @@ from wakeful.stores.shared.moving import SharedHandovers, SharedOrigins
 from wakeful.stores.shared.nodes import SharedNodes
 from wakeful.stores.shared.owners import SharedOwners
 from wakeful.stores.shared.schedules import AddSchedules, SharedSchedules
+from wakeful.stores.shared.self_scheduling import SharedOwnerships, SharedProposals
 from wakeful.stores.shared.sessions import SharedSessions
 from wakeful.stores.shared.slots import SharedSlots
 from wakeful.stores.shared.system_events import SharedSystemEvents
@@ -63,7 +64,9 @@ class StoreTx:
         "nodes",
         "origins",
         "owners",
+        "ownerships",
         "plain",
+        "proposals",
         "runs",
         "schedules",
         "sessions",
@@ -84,6 +87,8 @@ class StoreTx:
         self.slots = SharedSlots(db)
         self.nodes = SharedNodes(db, changes)
         self.owners = SharedOwners(db)
+        self.ownerships = SharedOwnerships(db)
+        self.proposals = SharedProposals(db)
         self.heartbeats = SharedHeartbeats(db)
         self.system_events = SharedSystemEvents(db)
         self.workflows = SharedWorkflows(db)

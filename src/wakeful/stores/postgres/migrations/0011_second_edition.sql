@@ -200,3 +200,39 @@ CREATE INDEX merged_runs_into ON merged_runs (into_id);
 -- Schedules with a budget, found without a walk.
 CREATE INDEX schedules_with_budget ON schedules (schedule_id)
   WHERE deleted_at IS NULL AND strpos(definition, '"budget":{') > 0;
+
+-- Agents that schedule themselves: who owns a schedule that an agent made, and the run that made it.
+CREATE TABLE ownerships (
+  schedule_id bigint PRIMARY KEY,
+  owner       text NOT NULL,
+  kind        text NOT NULL,
+  run_id      bigint,
+  run_slug    text,
+  depth       bigint NOT NULL,
+  approval    text,
+  created_at  bigint NOT NULL
+);
+CREATE INDEX ownerships_owner ON ownerships (owner, created_at);
+
+-- Agents that schedule themselves: what waits for a person, and what was decided. Codes are kept as digests.
+CREATE TABLE proposals (
+  proposal_id  text COLLATE "C" PRIMARY KEY,
+  owner        text NOT NULL,
+  slug         text COLLATE "C" NOT NULL,
+  kind         text NOT NULL,
+  definition   text NOT NULL,
+  schedule_id  bigint,
+  base_version bigint,
+  note         text,
+  run_id       bigint,
+  run_slug     text,
+  depth        bigint NOT NULL,
+  status       text NOT NULL,
+  asked_at     bigint NOT NULL,
+  expires_at   bigint NOT NULL,
+  decided_at   bigint,
+  decided_by   text,
+  code_digest  text
+);
+CREATE INDEX proposals_pending ON proposals (status, owner, slug);
+CREATE INDEX proposals_slug ON proposals (slug, asked_at);

@@ -223,3 +223,39 @@ CREATE INDEX merged_runs_into ON merged_runs (into_id);
 -- Schedules with a budget, found without a walk.
 CREATE INDEX schedules_with_budget ON schedules (schedule_id)
   WHERE deleted_at IS NULL AND instr(definition, '"budget":{') > 0;
+
+-- Agents that schedule themselves: who owns a schedule that an agent made, and the run that made it.
+CREATE TABLE ownerships (
+  schedule_id INTEGER PRIMARY KEY,
+  owner       TEXT NOT NULL,
+  kind        TEXT NOT NULL,
+  run_id      INTEGER,
+  run_slug    TEXT,
+  depth       INTEGER NOT NULL,
+  approval    TEXT,
+  created_at  INTEGER NOT NULL
+) STRICT;
+CREATE INDEX ownerships_owner ON ownerships (owner, created_at);
+
+-- Agents that schedule themselves: what waits for a person, and what was decided. Codes are kept as digests.
+CREATE TABLE proposals (
+  proposal_id  TEXT PRIMARY KEY,
+  owner        TEXT NOT NULL,
+  slug         TEXT NOT NULL,
+  kind         TEXT NOT NULL,
+  definition   TEXT NOT NULL,
+  schedule_id  INTEGER,
+  base_version INTEGER,
+  note         TEXT,
+  run_id       INTEGER,
+  run_slug     TEXT,
+  depth        INTEGER NOT NULL,
+  status       TEXT NOT NULL,
+  asked_at     INTEGER NOT NULL,
+  expires_at   INTEGER NOT NULL,
+  decided_at   INTEGER,
+  decided_by   TEXT,
+  code_digest  TEXT
+) STRICT, WITHOUT ROWID;
+CREATE INDEX proposals_pending ON proposals (status, owner, slug);
+CREATE INDEX proposals_slug ON proposals (slug, asked_at);

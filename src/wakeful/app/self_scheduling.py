@@ -1,0 +1,356 @@
+"""Agents that schedule themselves: who calls, what they may see and change, and what people decide about it.
+
+Everything an agent asks for passes here, whichever way it came in: MCP, REST with an agent's or a run's token, the
+command line inside a run, or the tools of a chat model. An agent is an `Actor`; it reaches its own schedules only.
+"""
+
+import json
+import logging
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from wakeful.app.schedules import Schedules
+from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.run.effects import ChatDecision, Deliver
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.definition import Definition, DeliverTo, ending
+from wakeful.core.schedule.definition_json import decode_definition
+from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
+from wakeful.core.self_scheduling.proposals import Decision, OwnedKind, Proposal
+from wakeful.core.self_scheduling.slugs import owned_slug
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Once, Timing, next_n, resolve
+from wakeful.core.time.timing_json import timing_to_json
+from wakeful.core.time.when import read_when
+from wakeful.features.heartbeat.rules import HEARTBEAT
+from wakeful.features.schedules import approvals, owned, queries
+from wakeful.features.schedules.approval_texts import request_text
+from wakeful.features.schedules.checks import Checked
+from wakeful.features.schedules.owned import Actor, Written
+from wakeful.features.schedules.views import ScheduleView, view_proposal
+from wakeful.ports.live import Live
+from wakeful.ports.store import Schedule, Tx
+
+log = logging.getLogger("wakeful.approvals")
+
+TIMES_SHOWN: Final = 5
+ALLOWED: Final = ("slug", "schedule", "prompt", "agent", "command", "deliver", "timeout", "expiresAt", "sessionConfig")
+"""The fields of a definition that an agent may write."""
+TEXT_MAX: Final = 20_000
+
+
+class AgentWritten(NamedTuple):
+    """What became of an agent's write: the result, the schedule or proposal, and its next times."""
+
+    result: owned.Result
+    view: ScheduleView
+    proposal: Proposal | None
+    is_copy: bool
+    next_times: tuple[Instant, ...]
+    timing: Timing
+
+
+class SelfScheduling(Schedules):
+    """What agents ask for, and what people decide."""
+
+    _self_scheduling: Live[SelfSchedulingTerms]
+
+    def change_self_scheduling(self, terms: SelfSchedulingTerms) -> None:
+        """Other limits from now on."""
+        self._self_scheduling.value = terms
+
+    @property
+    def self_scheduling(self) -> SelfSchedulingTerms:
+        """The limits in effect."""
+        return self._self_scheduling.value
+
+    # --- who calls ----------------------------------------------------------------------------------------------------
+
+    async def actor_of_run(self, run_id: int) -> Actor:
+        """The agent that a run belongs to, with its lineage and where its reply goes."""
+        heart = self._heartbeat.terms.agent
+
+        def look(tx: Tx) -> Actor:
+            run = tx.runs.lock([run_id]).get(run_id)
+            if run is None:
+                raise NotFound(f"there is no run {run_id}")
+            name = queries.run(tx, run_id).slug
+            if run.kind == "schedule":
+                return _of_schedule(tx, run_id, name, run.schedule_id, run.definition)
+            kept = json.loads(run.definition or "{}")
+            if run.kind == "message":
+                return Actor(str(kept["agent"]), run_id, name, 0, DeliverTo(str(kept["channel"]), str(kept["to"])))
+            is_beat = run.kind == HEARTBEAT
+            return Actor(heart, run_id, name, 0, DeliverTo("last") if is_beat else None, is_agent_run=is_beat)
+
+        return await self._open.store.read(look)
+
+    # --- what agents do -----------------------------------------------------------------------------------------------
+
+    def read_when(self, text: object, timezone: str | None = None, field: str = "when") -> Timing:
+        """A `when` text, completed as of now."""
+        now, zone = self._clock.read().now, self._open.conditions.default_zone
+        timing = read_when(text, now=now, default_zone=zone, timezone=timezone, field=field)
+        return resolve(timing, now=now, default_zone=zone)
+
+    def times_after_now(self, timing: Timing) -> tuple[Instant, ...]:
+        """The next five times of a timing."""
+        return next_n(timing, self._clock.read().now, TIMES_SHOWN)
+
+    @property
+    def default_zone(self) -> str:
+        """The zone of times that name none."""
+        return self._open.conditions.default_zone
+
+    async def put_as_agent(
+        self, actor: Actor, slug: object, definition: Any, *, note: str | None = None, kind: OwnedKind = "schedule"
+    ) -> AgentWritten:
+        """Write a schedule of an agent, or propose it."""
+        _refuse_command_run(actor)
+        full = owned_slug(actor.agent, slug)
+        checked = self._read_as_agent(actor, full, definition)
+        return await self._put_as_agent(actor, checked, note=_note(note), kind=kind)
+
+    async def _put_as_agent(self, actor: Actor, checked: Checked, *, note: str | None, kind: OwnedKind) -> AgentWritten:
+        terms, hooks = self._self_scheduling.value, self._open.hooks
+
+        def write(tx: Tx, now: Instant) -> AgentWritten:
+            def ask(tx: Tx, proposal: Proposal, code: str) -> None:
+                self._ask_by_chat(tx, proposal, code, now)
+
+            done = owned.put(tx, actor, checked, kind=kind, note=note, terms=terms, hooks=hooks, ask=ask, now=now)
+            return _read_back(tx, done, now)
+
+        written = await self._command(write)
+        log.info("%s: %s %s (%s)", written.result, written.view.slug, f"by {actor.agent}", _from(actor))
+        return written
+
+    async def wake_me(self, actor: Actor, when: str, text: object) -> AgentWritten:
+        """One turn of the calling agent, in the session it is called from."""
+        if not isinstance(text, str) or not text.strip():
+            refuse("text", "is empty; write what you want to be told at that time")
+        timing = self.read_when(when)
+        if not isinstance(timing, Once):
+            refuse("after", f"'{when}' is not one point in time; write for example 20m, or use put_schedule")
+        slug = owned_slug(actor.agent, f"wake-{secrets.token_hex(4)}")
+        definition = {
+            "schedule": timing_to_json(timing),
+            "prompt": text,
+            "agent": actor.agent,
+            **_deliver_json(actor, self._delivers),
+        }
+        checked = self._read(slug, _bounded(definition), self._clock.read().now)
+        return await self._put_as_agent(actor, self._with_end(checked), note=None, kind="wake")
+
+    def _read_as_agent(self, actor: Actor, slug: str, definition: Any) -> Checked:
+        if not isinstance(definition, Mapping):
+            raise Invalid(FieldError("", "a definition is a JSON object; write {…}"))
+        shown = {name: value for name, value in definition.items() if name not in _IGNORED}
+        unknown = [name for name in shown if name not in ALLOWED]
+        errors = [FieldError(str(name)[:80], _NOT_YOURS) for name in unknown]
+        if shown.get("agent") not in (None, actor.agent) and "prompt" in shown:
+            errors.append(
+                FieldError("agent", f"an agent schedules turns of its own; leave it out, or write {actor.agent!r}")
+            )
+        command = shown.get("command")
+        if isinstance(command, Mapping) and set(command) - {"argv"}:
+            errors.append(FieldError("command", "an agent may give argv only; leave the rest out"))
+        if errors:
+            raise Invalid(*errors)
+        written = {**shown, "slug": slug}
+        if "prompt" in written:
+            written["agent"] = actor.agent
+            if written.get("deliver") is None:
+                written |= _deliver_json(actor, self._delivers)
+        return self._with_end(self._read(slug, _bounded(written), self._clock.read().now))
+
+    def _with_end(self, checked: Checked) -> Checked:
+        """Every schedule of an agent ends."""
+        if checked.definition.expires_at is not None:
+            return checked
+        ends = self._clock.read().now + self._self_scheduling.value.expires
+        return checked._replace(definition=ending(checked.definition, ends))
+
+    @property
+    def _delivers(self) -> bool:
+        return Deliver in self._open.applied
+
+    async def list_as_agent(self, actor: Actor, contains: str | None = None) -> list[ScheduleView]:
+        """What an agent owns: schedules, finished ones included, and proposals, changes of a schedule included."""
+        _refuse_command_run(actor)
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> list[ScheduleView]:
+            schedules: list[Schedule] = owned.owned(tx, actor.agent, is_live=False)
+            views = [queries.get(tx, schedule.slug, now=now) for schedule in schedules]
+            views += [view_proposal(row) for row in tx.proposals.pending(now=now, owner=actor.agent)]
+            return sorted(views, key=lambda view: (view.slug, view.approval == "pending"))
+
+        views = await self._open.store.read(look)
+        wanted = (contains or "").casefold()
+        return [view for view in views if wanted in f"{view.slug} {view.stored}".casefold()]
+
+    async def get_as_agent(self, actor: Actor, slug: object) -> ScheduleView:
+        """One schedule of an agent, or a proposal of it."""
+        _refuse_command_run(actor)
+        full, now = owned_slug(actor.agent, slug), self._clock.read().now
+
+        def look(tx: Tx) -> ScheduleView:
+            if owned.find(tx, actor.agent, full) is not None:
+                return queries.get(tx, full, now=now)
+            proposal = owned.pending_of(tx, actor.agent, full, now)
+            if proposal is None:
+                raise owned.missing(full)
+            return view_proposal(proposal)
+
+        return await self._open.store.read(look)
+
+    async def pause_as_agent(self, actor: Actor, slug: object) -> ScheduleView:
+        """Pause an own schedule."""
+        _refuse_command_run(actor)
+        full, hooks = owned_slug(actor.agent, slug), self._open.hooks
+        await self._command(lambda tx, now: owned.pause(tx, actor.agent, full, hooks=hooks, now=now))
+        return await self.get_as_agent(actor, full)
+
+    async def resume_as_agent(self, actor: Actor, slug: object) -> ScheduleView:
+        """Resume an own schedule that no person stopped."""
+        _refuse_command_run(actor)
+        full = owned_slug(actor.agent, slug)
+        await self._command(lambda tx, now: owned.resume(tx, actor.agent, full, now=now))
+        return await self.get_as_agent(actor, full)
+
+    async def remove_as_agent(self, actor: Actor, slug: object) -> str:
+        """Remove an own schedule, or withdraw a proposal; returns the full slug."""
+        _refuse_command_run(actor)
+        full, hooks = owned_slug(actor.agent, slug), self._open.hooks
+        await self._command(lambda tx, now: owned.remove(tx, actor.agent, full, hooks=hooks, now=now))
+        return full
+
+    async def mean_costs(self, slugs: list[str]) -> dict[str, float]:
+        """The mean cost of a run of these schedules, where one is known."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> dict[str, float]:
+            costs = {slug: approvals.mean_cost(tx, slug, now=now) for slug in slugs}
+            return {slug: cost for slug, cost in costs.items() if cost is not None}
+
+        return await self._open.store.read(look)
+
+    # --- what people decide -------------------------------------------------------------------------------------------
+
+    async def proposals(self) -> list[dict[str, Any]]:
+        """What waits for a person, in slug order."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> list[dict[str, Any]]:
+            return [
+                approvals.proposal_json(row, now=now, estimate=approvals.estimate_of(tx, row, now=now))
+                for row in tx.proposals.pending(now=now)
+            ]
+
+        return await self._open.store.read(look)
+
+    async def decide(self, proposal_id: str, decision: Decision, *, by: str) -> dict[str, Any]:
+        """Approve or reject a proposal."""
+        conditions, hooks = self._open.conditions, self._open.hooks
+
+        def write(tx: Tx, now: Instant) -> dict[str, Any]:
+            done = approvals.decide(tx, proposal_id, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+            return approvals.proposal_json(done.proposal, now=now) | {"missed": done.is_missed}
+
+        try:
+            decided = await self._command(write)
+        except (Conflict, NotFound, Invalid) as refused:
+            log.warning("%s of %s by %s refused: %s", decision, proposal_id[:40], by, refused)
+            raise
+        log.info("%s %s by %s: %s", decision, proposal_id, by, decided["slug"])
+        return decided
+
+    def apply_chat_decision(self, tx: Tx, answer: ChatDecision, now: Instant) -> None:
+        """Handle `approve CODE` from a chat; the sender is told what became of it, whatever it is."""
+        who = f"{answer.channel}:{answer.sender}"
+        conditions, hooks = self._open.conditions, self._open.hooks
+        try:
+            if who not in self._self_scheduling.value.approvers:
+                raise Conflict(f"{who} is not among the approvers; add it to [alerts] approvers in wakeful.toml")
+            done = approvals.decide_by_code(
+                tx, answer.code, answer.decision, by=who, conditions=conditions, hooks=hooks, now=now
+            )
+            said = f"{done.proposal.slug} was {done.proposal.status}."
+            if done.is_missed:
+                said += " Its time has passed, so it will not run."
+            log.info("%s %s by %s: %s", answer.decision, done.proposal.proposal_id, who, done.proposal.slug)
+        except (Conflict, NotFound, Invalid) as refused:
+            log.warning("%s by chat from %s refused: %s", answer.decision, who, refused)
+            said = f"Nothing was changed: {refused}"
+        self._open.apply(tx, Deliver(said, answer.channel, answer.to, is_note=True), now)
+
+    def _ask_by_chat(self, tx: Tx, proposal: Proposal, code: str, now: Instant) -> None:
+        text = request_text(proposal, code, now=now)
+        for approver in self._self_scheduling.value.approvers:
+            channel, _, to = approver.partition(":")
+            self._open.apply(tx, Deliver(text, channel, to or None, slug=proposal.slug, is_note=True), now)
+
+
+_NOT_YOURS: Final = f"an agent may not set it; leave it out. It may set {', '.join(ALLOWED[1:])}"
+_IGNORED: Final = frozenset({
+    "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
+    "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome", "owner", "lineage", "approval",
+})  # fmt: skip
+
+
+def _refuse_command_run(actor: Actor) -> None:
+    if not actor.is_agent_run:
+        raise Conflict("the run of a command may report itself, wake, and call wake_me, nothing else")
+
+
+def _of_schedule(tx: Tx, run_id: int, slug: str, schedule_id: int, copy: str | None) -> Actor:
+    schedule = tx.schedules.by_ids([schedule_id]).get(schedule_id)
+    text = copy or (None if schedule is None else schedule.definition)
+    definition: Definition | None = None if text is None else decode_definition(text)
+    ownership = tx.ownerships.by_ids([schedule_id]).get(schedule_id)
+    depth = 0 if ownership is None else ownership.depth
+    action = None if definition is None else definition.action
+    deliver = None if definition is None else definition.deliver
+    if isinstance(action, Prompt):
+        return Actor(action.agent, run_id, slug, depth, deliver)
+    return Actor("default", run_id, slug, depth, deliver, is_agent_run=False)
+
+
+def _deliver_json(actor: Actor, is_possible: bool) -> dict[str, Any]:
+    """Where the reply of a scheduled turn goes: where that of the calling turn goes, else to the last channel."""
+    if not is_possible:
+        return {}
+    if actor.reply_to is None:
+        return {} if actor.run_id is not None else {"deliver": {"channel": "last"}}
+    recipients = actor.reply_to if isinstance(actor.reply_to, tuple) else (actor.reply_to,)
+    written = [{"channel": one.channel, **({} if one.to is None else {"to": one.to})} for one in recipients]
+    return {"deliver": written if len(written) > 1 else written[0]}
+
+
+def _bounded(definition: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Refuse texts that are too long for a person to read before they approve."""
+    if isinstance(definition.get("prompt"), str) and len(definition["prompt"]) > TEXT_MAX:
+        refuse("prompt", f"has {len(definition['prompt'])} characters; write at most {TEXT_MAX}")
+    return definition
+
+
+def _note(note: object) -> str | None:
+    if note is None or note == "":
+        return None
+    if not isinstance(note, str) or len(note) > 1_000 or "\0" in note:
+        refuse("note", "is not a short text; write at most 1000 characters")
+    return note
+
+
+def _read_back(tx: Tx, done: Written, now: Instant) -> AgentWritten:
+    view = view_proposal(done.proposal) if done.proposal is not None else queries.get(tx, done.slug, now=now)
+    definition = decode_definition(view.stored)
+    times = next_n(definition.timing, now, TIMES_SHOWN)
+    return AgentWritten(done.result, view, done.proposal, done.is_copy, times, definition.timing)
+
+
+def _from(actor: Actor) -> str:
+    return "with its token" if actor.run_id is None else f"during run {actor.run_id}"

@@ -1,0 +1,75 @@
+"""What agents proposed: list, show, approve, reject."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from wakeful.cli import times
+from wakeful.cli.errors import Ended
+from wakeful.cli.invocation import Invocation, command
+from wakeful.cli.render import json_out, note, say
+
+
+@command("approvals")
+@click.argument("action", type=click.Choice(("approve", "reject", "show")), required=False)
+@click.argument("proposal", metavar="[ID]", required=False)
+def approvals_command(invocation: Invocation, action: str | None, proposal: str | None) -> None:
+    """List what agents want to schedule; approve or reject one by its id."""
+    if action is not None and proposal is None:
+        raise click.UsageError(f"name the proposal: wakeful approvals {action} ID; `wakeful approvals` lists them")
+    daemon = invocation.daemon()
+    if action in ("approve", "reject"):
+        _decide(invocation, action, str(proposal))
+        return
+    found = daemon.get("/api/approvals")["approvals"]
+    if action == "show":
+        found = [one for one in found if one["id"] == proposal]
+        if not found:
+            raise Ended(f"nothing with the id {proposal} waits for approval", hint="see all: wakeful approvals")
+    if invocation.is_json:
+        json_out({"approvals": found})
+    elif not found:
+        note("nothing waits for approval")
+    else:
+        for one in found:
+            _show(one)
+
+
+def _decide(invocation: Invocation, action: str, proposal: str) -> None:
+    if not (proposal.isascii() and proposal.isalnum()):
+        raise Ended(f"nothing with the id {proposal!r} waits for approval", hint="see all: wakeful approvals")
+    decided = invocation.daemon().ask("POST", f"/api/approvals/{proposal}", body={"decision": action}).body
+    if invocation.is_json:
+        json_out(decided)
+        return
+    say(f"{decided['slug']} {decided['status']}")
+    if decided["missed"]:
+        say("Its time passed while it waited, so it will not run.")
+
+
+def _show(one: Mapping[str, Any]) -> None:
+    from wakeful.features.schedules.approval_texts import visible
+
+    now = times.now()
+    definition = one["definition"]
+    change = "a new schedule" if one["change"] == "create" else "a change"
+    say(f"{one['id']}  {one['slug']}: {change} by {one['owner']}, {times.relative(times.parse(one['askedAt']), now)}")
+    say(f"  when    {one['understood']}")
+    if one["next"]:
+        say(f"  next    {times.relative(times.parse(one['next'][0]), now)}")
+    for name in ("prompt", "command", "http", "event"):
+        if name in definition:
+            text = definition[name] if isinstance(definition[name], str) else str(definition[name])
+            say(f"  {name}")
+            say("\n".join(f"    {line}" for line in visible(text).split("\n")))
+    if one["note"]:
+        say("  note")
+        say("\n".join(f"    {line}" for line in visible(one["note"]).split("\n")))
+    if one["lineage"]["runId"]:
+        say(f"  from    run {one['lineage']['runId']} of {one['lineage']['slug']}, depth {one['lineage']['depth']}")
+    if one["estimate"] is not None:
+        say(f"  cost    about ${one['estimate']:.2f} in 30 days")
+    say(f"  decide  wakeful approvals approve {one['id']}   or reject {one['id']}")

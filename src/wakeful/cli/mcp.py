@@ -1,0 +1,65 @@
+"""`wakeful mcp`: the tools of agents over MCP on stdin and stdout, for programs that start their own servers.
+
+It is a client of the daemon. Inside a run the run's token says who calls; elsewhere it acts as the agent named by
+`--agent`, over the Unix socket, and can do no more than that agent."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from wakeful.cli.client import RUN_TOKEN_VARIABLE, Daemon, Refused
+from wakeful.cli.errors import Ended
+from wakeful.cli.invocation import Invocation, command
+
+NO_DAEMON = "the Wakeful daemon does not run; ask the person to start it with: wakeful up"
+
+
+@command("mcp")
+@click.option("--agent", default="default", show_default=True, metavar="NAME", help="The agent that calls.")
+def mcp_command(invocation: Invocation, agent: str) -> None:
+    """Serve the tools of agents over MCP on stdin and stdout.
+
+    Register it with an agent program: wakeful agents connect NAME. Inside a run the run decides who calls, and --agent
+    is ignored.
+    """
+    import importlib.util
+
+    if importlib.util.find_spec("mcp") is None:
+        raise Ended("MCP needs the package mcp", hint="install it: pip install 'wakeful[mcp]'")
+    asyncio.run(_serve(invocation, agent))
+
+
+async def _serve(invocation: Invocation, agent: str) -> None:
+    from mcp.server.stdio import stdio_server
+
+    from wakeful.app.agent_tools import ToolResult
+    from wakeful.server.mcp.tools_server import tools_server
+
+    async def call(_ctx: Any, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        try:
+            answer = await asyncio.to_thread(_ask, invocation, agent, name, arguments)
+        except Refused as refused:
+            return ToolResult({"error": str(refused)}, is_error=True)
+        except Ended as ended:  # no daemon: the next call may find one
+            return ToolResult({"error": f"{ended}; {NO_DAEMON}"}, is_error=True)
+        return ToolResult(answer["content"], answer["isError"])
+
+    server = tools_server(call)
+    async with stdio_server() as (read, write):
+        await server.run(read, write, server.create_initialization_options())
+
+
+def _ask(invocation: Invocation, agent: str, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Call a tool of the daemon; it is looked up each time, because it may have been restarted."""
+    daemon: Daemon = invocation.daemon()
+    headers = {} if os.environ.get(RUN_TOKEN_VARIABLE) else {"X-Wakeful-Agent": agent}
+    if headers and not daemon.is_on_socket:
+        raise Ended("the Unix socket of the daemon cannot be used from here, and it is what `--agent` needs")
+    path = f"/api/tools/{name}" if name.isidentifier() else "/api/tools/unknown"
+    body: dict[str, Any] = daemon.ask("POST", path, body=dict(arguments), headers=headers).body
+    return body

@@ -1,0 +1,184 @@
+"""Decisions of people on what agents proposed.
+
+A decision is about one proposal, which never changes, so it is about exactly what was shown. Approving writes the
+definition as any other edit; planning starts then. A single time that passed meanwhile becomes `missed(approval)`.
+"""
+
+from typing import Any, Final, NamedTuple
+
+from wakeful.core.errors import Invalid
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.schedule.cadence import Gap, Plan, begin
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.definition_json import decode_definition, definition_to_json, encode_definition
+from wakeful.core.self_scheduling.proposals import Decision, Ownership, Proposal, code_digest
+from wakeful.core.time.instants import DAY, Instant, format_instant
+from wakeful.core.time.timing import Once, is_past, next_n, resolved, tally
+from wakeful.core.time.timing_words import describe
+from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules.alarms import decided, record
+from wakeful.features.schedules.checks import Conditions, check
+from wakeful.features.schedules.compiled import compile_definition
+from wakeful.features.schedules.views import lineage_json
+from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.store import NewSchedule, Tx
+
+MISSED: Final = "approval"
+TIMES_SHOWN: Final = 5
+ESTIMATED: Final = 30 * DAY
+
+
+class Decided(NamedTuple):
+    """A decision, and what it led to."""
+
+    proposal: Proposal
+    is_missed: bool = False  # approved, but its only time had passed
+
+
+def decide(
+    tx: Tx,
+    proposal_id: str,
+    decision: Decision,
+    *,
+    by: str,
+    conditions: Conditions,
+    hooks: EngineHooks,
+    now: Instant,
+) -> Decided:
+    """Approve or reject a proposal by its id."""
+    proposal = tx.proposals.get(proposal_id)
+    if proposal is None:
+        raise NotFound(f"there is no proposal {proposal_id!r}; see wakeful approvals")
+    return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+
+
+def decide_by_code(
+    tx: Tx,
+    code: str,
+    decision: Decision,
+    *,
+    by: str,
+    conditions: Conditions,
+    hooks: EngineHooks,
+    now: Instant,
+) -> Decided:
+    """Approve or reject the proposal that was shown with this code; a code is used once."""
+    for pending in tx.proposals.pending(now=now):
+        if pending.code_digest is not None and pending.code_digest == code_digest(code, pending.definition):
+            proposal = tx.proposals.get(pending.proposal_id)
+            if proposal is not None:
+                return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+    raise NotFound(
+        "this code is not valid: it was used, has expired, or the proposal has changed; see wakeful approvals"
+    )
+
+
+def _decide(
+    tx: Tx,
+    proposal: Proposal,
+    decision: Decision,
+    *,
+    by: str,
+    conditions: Conditions,
+    hooks: EngineHooks,
+    now: Instant,
+) -> Decided:
+    status = proposal.status_at(now)
+    if status != "pending":
+        raise Conflict(f"proposal {proposal.proposal_id} was {status}; it cannot be decided again")
+    tx.ownerships.lock(proposal.owner)
+    is_missed = False
+    if decision == "approve":
+        is_missed = _apply(tx, proposal, conditions, hooks, now)
+    status = "approved" if decision == "approve" else "rejected"
+    closed = proposal._replace(status=status, decided_at=now, decided_by=by, code_digest=None)
+    tx.proposals.save([closed])
+    return Decided(closed, is_missed)
+
+
+def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHooks, now: Instant) -> bool:
+    """Write what was proposed; returns whether its only time has passed."""
+    definition = decode_definition(proposal.definition)
+    existing = tx.schedules.by_slugs([proposal.slug]).get(proposal.slug)
+    if proposal.schedule_id is not None and (
+        existing is None or existing.schedule_id != proposal.schedule_id or existing.version != proposal.base_version
+    ):
+        raise Conflict(
+            f"{proposal.slug} has changed since this was proposed; reject it, so that it can be proposed again"
+        )
+    if proposal.schedule_id is None and existing is not None:
+        raise Conflict(f"a schedule {proposal.slug} exists by now; reject this proposal")
+    checked = check(definition, conditions, now=now)
+    if is_past(definition.timing, now):
+        if existing is None:
+            _write_missed(tx, proposal, checked.definition, now)
+        return True
+    (put,) = commands.put_many(tx, [checked], hooks=hooks, now=now)
+    if isinstance(put, Invalid):
+        raise put
+    if put.is_created:
+        tx.ownerships.add(_ownership(proposal, put.schedule_id, now))
+    return False
+
+
+def _write_missed(tx: Tx, proposal: Proposal, definition: Definition, now: Instant) -> None:
+    """A schedule whose only time passed while it waited: the ledger says so, and so does its incident."""
+    assert isinstance(definition.timing, Once)  # noqa: S101 - only a single time can be past
+    at = resolved(definition.timing.at)
+    (schedule_id,) = tx.schedules.add_many([NewSchedule(definition.slug, encode_definition(definition), 0, now)])
+    if schedule_id is None:
+        raise Conflict(f"a schedule {definition.slug} exists by now; reject this proposal")
+    compiled = compile_definition(schedule_id, 1, definition)
+    cadence = begin(schedule_id, 1, compiled.rules, now=at - 1, state="active", reason=None)
+    tx.cadences.add_many([cadence])
+    over = cadence._replace(planned_through=at, next_at=None, state="done", state_at=now)
+    plan = Plan((Gap(at, at, 1, "missed", MISSED),), over)
+    record(tx, [decided(plan, compiled, cadence)], now=now)
+    tx.ownerships.add(_ownership(proposal, schedule_id, now))
+
+
+def _ownership(proposal: Proposal, schedule_id: int, now: Instant) -> Ownership:
+    lineage = proposal.lineage
+    return Ownership(
+        schedule_id, proposal.owner, proposal.kind, lineage.run_id, lineage.slug, lineage.depth, "approved", now
+    )
+
+
+def proposal_json(proposal: Proposal, *, now: Instant, estimate: float | None = None) -> dict[str, Any]:
+    """The JSON shape of a proposal."""
+    definition = decode_definition(proposal.definition)
+    after = next_n(definition.timing, now, TIMES_SHOWN)
+    return {
+        "id": proposal.proposal_id,
+        "owner": proposal.owner,
+        "slug": proposal.slug,
+        "change": "create" if proposal.schedule_id is None else "edit",
+        "definition": definition_to_json(definition),
+        "understood": describe(definition.timing),
+        "note": proposal.note,
+        "next": [format_instant(at) for at in after],
+        "estimate": estimate,
+        "lineage": lineage_json(proposal.lineage),
+        "status": proposal.status_at(now),
+        "askedAt": format_instant(proposal.asked_at),
+        "expiresAt": format_instant(proposal.expires_at),
+    }
+
+
+def estimate_of(tx: Tx, proposal: Proposal, *, now: Instant) -> float | None:
+    """What it may cost in 30 days: the planned runs, at the recorded mean of the schedule it changes or comes from.
+    None if no cost is known."""
+    slug = proposal.slug if proposal.schedule_id is not None else proposal.run_slug
+    mean = None if slug is None else mean_cost(tx, slug, now=now)
+    runs = tally(decode_definition(proposal.definition).timing, now, now + ESTIMATED).count
+    return None if mean is None else mean * runs
+
+
+def mean_cost(tx: Tx, slug: str, *, now: Instant) -> float | None:
+    """The mean cost of the runs of the last 30 days that reported one."""
+    try:
+        stats = queries.stats(tx, slug, since=max(0, now - ESTIMATED), now=now)
+    except NotFound:
+        return None
+    ran = sum(count for outcome, count in stats.counts.items() if outcome not in ("skipped", "missed"))
+    return None if stats.cost is None or not ran else stats.cost / ran

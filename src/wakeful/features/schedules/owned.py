@@ -1,0 +1,296 @@
+"""What agents write: one place decides for every way in (MCP, REST with an agent's token, the command line in a run).
+
+An agent sees and changes what it owns. A new schedule, or a change of one, passes its limits; then it is written, or it
+becomes a proposal that a person decides on (`approvals`). All of it happens in one transaction under the agent's lock.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from wakeful.core.errors import Invalid
+from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.schedule.definition import Definition, DeliverTo
+from wakeful.core.schedule.definition_json import decode_definition, encode_definition
+from wakeful.core.schedule.health import BY_PERSON
+from wakeful.core.self_scheduling import limits
+from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
+from wakeful.core.self_scheduling.proposals import (
+    CODE_LENGTH,
+    EXPIRES,
+    OwnedKind,
+    Ownership,
+    Proposal,
+    code_digest,
+    is_near_copy,
+    is_same,
+)
+from wakeful.core.time.instants import DAY, HOUR, Instant, format_instant
+from wakeful.features.schedules import commands
+from wakeful.features.schedules.checks import Checked, refuse_past
+from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.store import Schedule, Tx
+
+KEPT_FOR: Final = 90 * DAY
+"""How long decided proposals are kept."""
+REJECTED_FOR: Final = EXPIRES
+"""How long what a person rejected cannot be proposed again."""
+BY_AGENT: Final = "paused by its agent"
+
+Result: TypeAlias = Literal["created", "updated", "unchanged", "pending"]
+_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+"""Of codes: without the characters that are mistaken for one another."""
+AskPerson: TypeAlias = Callable[[Tx, Proposal, str], None]
+"""Tells those who may approve by chat of a proposal and its code."""
+
+
+class Actor(NamedTuple):
+    """An agent that calls, and the run it calls from, if any."""
+
+    agent: str
+    run_id: int | None = None
+    run_slug: str | None = None
+    depth: int = 0  # of that run: 0 if a person made what it runs
+    reply_to: DeliverTo | tuple[DeliverTo, ...] | None = None  # where the reply of that run goes
+    is_agent_run: bool = True  # False: the run of a command, which may only report, wake, and call wake_me
+
+
+class Written(NamedTuple):
+    """What became of a write."""
+
+    result: Result
+    slug: str
+    proposal: Proposal | None = None
+    is_copy: bool = False  # it exists under this other slug
+
+
+def put(
+    tx: Tx,
+    actor: Actor,
+    checked: Checked,
+    *,
+    kind: OwnedKind,
+    note: str | None,
+    terms: SelfSchedulingTerms,
+    hooks: EngineHooks,
+    ask: AskPerson,
+    now: Instant,
+) -> Written:
+    """Write a schedule of an agent: created, updated, left as it is, or proposed."""
+    tx.ownerships.lock(actor.agent)
+    tx.proposals.prune(before=now - KEPT_FOR)
+    slug, definition = checked.definition.slug, checked.definition
+    existing = _existing(tx, actor.agent, slug)
+    same = _same_again(tx, actor.agent, existing, definition, now)
+    if same is not None:
+        return same
+    refuse_past(definition, now)
+    limits.check_interval(definition, terms)
+    limits.check_horizon(definition, terms, now)
+    depth = actor.depth + 1
+    if existing is None:
+        limits.check_depth(depth, terms)
+        if kind == "wake":
+            count = tx.ownerships.wakes_since(actor.agent, now - DAY)
+            limits.check_wakes(count + tx.proposals.wakes_pending(actor.agent, since=now - DAY), terms)
+        elif not _is_pending(tx, actor.agent, slug, now):
+            limits.check_number(_count(tx, actor.agent, now), terms)
+    is_asked = limits.wake_needs_approval(depth, terms) if kind == "wake" else limits.needs_approval(definition, terms)
+    if is_asked:
+        return _propose(tx, actor, existing, definition, kind, note, terms, ask, now)
+    (done,) = commands.put_many(tx, [checked], hooks=hooks, now=now)
+    if isinstance(done, Invalid):
+        raise done
+    _close_pending(tx, actor.agent, slug, now)
+    if done.is_created:
+        tx.ownerships.add(ownership_of(actor, done.schedule_id, kind, None, now))
+    return Written("created" if done.is_created else "updated", slug)
+
+
+def ownership_of(
+    actor: Actor, schedule_id: int, kind: OwnedKind, approval: Literal["approved"] | None, now: Instant
+) -> Ownership:
+    return Ownership(schedule_id, actor.agent, kind, actor.run_id, actor.run_slug, actor.depth + 1, approval, now)
+
+
+def _existing(tx: Tx, agent: str, slug: str) -> Schedule | None:
+    """The schedule of that slug, if it is the agent's own. One of a person in its namespace is not."""
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    if schedule is None:
+        return None
+    owner = tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    if owner is None or owner.owner != agent:
+        raise Conflict(f"the slug {slug!r} cannot be used; choose another name")
+    return schedule
+
+
+def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Definition, now: Instant) -> Written | None:
+    """Whether this is there already, under this name or another: nothing is written then, and nothing lives longer."""
+    slug = definition.slug
+    waiting = tx.proposals.pending(now=now, owner=agent)
+    for proposal in waiting:
+        if proposal.slug == slug and is_same(decode_definition(proposal.definition), definition):
+            return Written("pending", slug, proposal)
+    if existing is not None and is_same(decode_definition(existing.definition), definition) and _is_live(tx, existing):
+        _close_pending(tx, agent, slug, now)
+        return Written("unchanged", slug)
+    for proposal in waiting:
+        if proposal.slug != slug and is_near_copy(decode_definition(proposal.definition), definition):
+            return Written("pending", proposal.slug, proposal, is_copy=True)
+    if existing is None:
+        for schedule in owned(tx, agent):
+            if is_near_copy(decode_definition(schedule.definition), definition):
+                return Written("unchanged", schedule.slug, is_copy=True)
+    _refuse_rejected(tx, definition, now)
+    return None
+
+
+def _refuse_rejected(tx: Tx, definition: Definition, now: Instant) -> None:
+    for proposal in tx.proposals.of_slug(definition.slug, limit=10):
+        is_recent = proposal.status == "rejected" and (proposal.decided_at or 0) > now - REJECTED_FOR
+        if is_recent and is_near_copy(decode_definition(proposal.definition), definition):
+            at = format_instant(proposal.decided_at or now)
+            raise Conflict(f"a person rejected this at {at}; do not propose it again unless they ask you to")
+
+
+def _is_live(tx: Tx, schedule: Schedule) -> bool:
+    return tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id].state != "done"
+
+
+def owned(tx: Tx, agent: str, *, is_live: bool = True) -> list[Schedule]:
+    """The schedules of an agent; the live ones only, or the finished ones too. Its `wake_me` are not counted."""
+    rows = {row.schedule_id: row for row in tx.ownerships.of_owner(agent)}
+    schedules = tx.schedules.by_ids(rows)
+    cadences = tx.cadences.lock(sorted(rows)) if is_live else {}
+    return [
+        schedule
+        for schedule_id, schedule in sorted(schedules.items())
+        if schedule.deleted_at is None
+        and (not is_live or (cadences[schedule_id].state != "done" and rows[schedule_id].kind == "schedule"))
+    ]
+
+
+def _count(tx: Tx, agent: str, now: Instant) -> int:
+    """How many schedules an agent has, those that wait for approval included."""
+    new = [row for row in tx.proposals.pending(now=now, owner=agent) if row.schedule_id is None and row.kind != "wake"]
+    return len(owned(tx, agent)) + len(new)
+
+
+def _is_pending(tx: Tx, agent: str, slug: str, now: Instant) -> bool:
+    return any(row.slug == slug for row in tx.proposals.pending(now=now, owner=agent))
+
+
+def _close_pending(
+    tx: Tx, agent: str, slug: str, now: Instant, status: Literal["replaced", "withdrawn"] = "replaced"
+) -> list[Proposal]:
+    rows = [row for row in tx.proposals.pending(now=now, owner=agent) if row.slug == slug]
+    tx.proposals.save([row._replace(status=status, decided_at=now, decided_by=agent) for row in rows])
+    return rows
+
+
+def _propose(
+    tx: Tx,
+    actor: Actor,
+    existing: Schedule | None,
+    definition: Definition,
+    kind: OwnedKind,
+    note: str | None,
+    terms: SelfSchedulingTerms,
+    ask: AskPerson,
+    now: Instant,
+) -> Written:
+    """A proposal, in place of the one there may be for this slug; nothing of it is planned."""
+    limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
+    _close_pending(tx, actor.agent, definition.slug, now)
+    text = encode_definition(replace(definition, enabled=None))
+    code = new_code() if terms.approvers else None
+    proposal = Proposal(
+        proposal_id=new_proposal_id(),
+        owner=actor.agent,
+        slug=definition.slug,
+        kind=kind,
+        definition=text,
+        schedule_id=None if existing is None else existing.schedule_id,
+        base_version=None if existing is None else existing.version,
+        note=note,
+        run_id=actor.run_id,
+        run_slug=actor.run_slug,
+        depth=actor.depth + 1,
+        status="pending",
+        asked_at=now,
+        expires_at=now + EXPIRES,
+        decided_at=None,
+        decided_by=None,
+        code_digest=None if code is None else code_digest(code, text),
+    )
+    tx.proposals.add(proposal)
+    if code is not None:
+        ask(tx, proposal, code)
+    return Written("pending", definition.slug, proposal)
+
+
+def new_proposal_id() -> str:
+    return f"p{secrets.token_hex(4)}"
+
+
+def new_code() -> str:
+    """A code for one decision by chat."""
+    return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
+
+
+def find(tx: Tx, agent: str, slug: str) -> Schedule | None:
+    """The agent's own schedule of that slug; None if there is none, whoever else may have one."""
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    return schedule if owner is not None and owner.owner == agent else None
+
+
+def pending_of(tx: Tx, agent: str, slug: str, now: Instant) -> Proposal | None:
+    return next((row for row in tx.proposals.pending(now=now, owner=agent) if row.slug == slug), None)
+
+
+def pause(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
+    """Pause an own schedule. A pause that a person made stays the person's."""
+    _own(tx, agent, slug, now)
+    schedule = tx.schedules.by_slugs([slug])[slug]
+    if tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id].state != "paused":
+        commands.pause(tx, slug, hooks=hooks, now=now, reason=BY_AGENT)
+
+
+def resume(tx: Tx, agent: str, slug: str, *, now: Instant) -> None:
+    """Resume an own schedule, unless a person stopped it."""
+    _own(tx, agent, slug, now)
+    schedule = tx.schedules.by_slugs([slug])[slug]
+    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    if cadence.state == "active":
+        return
+    if cadence.state != "paused" or cadence.state_reason != BY_AGENT:
+        stopped = "it was stopped because of errors" if cadence.state != "paused" else "a person paused it"
+        if cadence.state == "disabled" and cadence.state_reason == BY_PERSON:
+            stopped = "a person disabled it"
+        raise Conflict(f"{slug} is {cadence.state}: {stopped}, so only a person can resume it; ask them")
+    commands.resume_schedule(tx, slug, now=now)
+
+
+def remove(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
+    """Remove an own schedule, and withdraw what was proposed for it."""
+    tx.ownerships.lock(agent)
+    withdrawn = _close_pending(tx, agent, slug, now, "withdrawn")
+    if find(tx, agent, slug) is not None:
+        commands.remove(tx, slug, hooks=hooks, now=now)
+    elif not withdrawn:
+        raise missing(slug)
+
+
+def _own(tx: Tx, agent: str, slug: str, now: Instant) -> None:
+    tx.ownerships.lock(agent)
+    if find(tx, agent, slug) is not None:
+        return
+    if pending_of(tx, agent, slug, now) is not None:
+        raise Conflict(f"{slug} waits for a person's approval; it does not run, and can only be deleted or changed")
+    raise missing(slug)
+
+
+def missing(slug: str) -> NotFound:
+    return NotFound(f"you have no schedule {slug!r}; list_schedules shows those you have")

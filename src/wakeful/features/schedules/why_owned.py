@@ -1,0 +1,41 @@
+"""`why` for schedules of agents: who made it, in which run, and what it waits for."""
+
+from dataclasses import replace
+
+from wakeful.core.self_scheduling.proposals import Lineage, Proposal
+from wakeful.core.time.instants import format_instant
+from wakeful.features.schedules.views import lineage_json
+from wakeful.features.schedules.why import Why
+from wakeful.ports.store import Tx
+
+
+def origin(owner: str, lineage: Lineage) -> str:
+    """`created by coder during run 812`."""
+    return f"created by {owner}" + ("" if lineage.run_id is None else f" during run {lineage.run_id}")
+
+
+def why_waits(proposal: Proposal) -> Why:
+    """Why a proposal does not run."""
+    asked, ends = format_instant(proposal.asked_at), format_instant(proposal.expires_at)
+    sentence = (
+        f"{proposal.slug} does not run: it was {origin(proposal.owner, proposal.lineage)} at {asked} and waits for a "
+        f"person to approve it, until {ends} (wakeful approvals approve {proposal.proposal_id})"
+    )
+    facts = {
+        "cause": "approval",
+        "slug": proposal.slug,
+        "owner": proposal.owner,
+        "lineage": lineage_json(proposal.lineage),
+        "proposal": proposal.proposal_id,
+    }
+    return Why(sentence, facts)
+
+
+def with_origin(tx: Tx, slug: str, told: Why) -> Why:
+    """The explanation, with who made the schedule if an agent did."""
+    schedule = tx.schedules.by_slugs([slug]).get(slug)
+    known = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    if known is None:
+        return told
+    facts = {**told.facts, "owner": known.owner, "lineage": lineage_json(known.lineage)}
+    return replace(told, sentence=f"{told.sentence} ({origin(known.owner, known.lineage)})", facts=facts)

@@ -1,0 +1,61 @@
+"""`/mcp`: streamable HTTP on the daemon, for callers with an agent's token or the token of a run.
+
+Every request stands alone: there are no sessions to keep, and who asks is decided by the token of each request."""
+
+import importlib.util
+from collections.abc import Mapping
+from typing import Any, Final
+
+from starlette.types import Receive, Scope, Send
+
+from wakeful.app import Wakeful
+from wakeful.app.agent_tools import ToolResult, call_tool
+from wakeful.server.http.actors import actor_of
+from wakeful.server.http.problems import Problem
+
+NOT_INSTALLED: Final = "MCP needs the package mcp; install it with: pip install 'wakeful[mcp]', and restart the daemon"
+NOT_AN_AGENT: Final = (
+    '/mcp needs the token of an agent ([tokens.NAME] with role = "agent") or of a run; for another way in use '
+    "`wakeful mcp --agent NAME`"
+)
+
+
+def is_installed() -> bool:
+    """Whether the SDK is there."""
+    return importlib.util.find_spec("mcp") is not None
+
+
+class McpEndpoint:
+    """The ASGI application at `/mcp`."""
+
+    def __init__(self, app: Wakeful) -> None:
+        self._app = app
+        self._server: Any = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not is_installed():
+            await Problem(501, NOT_INSTALLED)(scope, receive, send)
+            return
+        if await actor_of(self._app, scope) is None:
+            await Problem(403, NOT_AN_AGENT)(scope, receive, send)
+            return
+        from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+        from mcp.server.transport_security import TransportSecuritySettings
+
+        if self._server is None:
+            from wakeful.server.mcp.tools_server import tools_server
+
+            self._server = tools_server(self._call)
+        # Host and Origin were checked by the middleware in front of every route.
+        security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+        manager = StreamableHTTPSessionManager(
+            self._server, json_response=True, stateless=True, security_settings=security
+        )
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+    async def _call(self, ctx: Any, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        actor = await actor_of(self._app, ctx.request.scope)
+        if actor is None:
+            return ToolResult({"error": NOT_AN_AGENT}, is_error=True)
+        return await call_tool(self._app, actor, name, arguments)

@@ -1,0 +1,58 @@
+"""An MCP server with the tools of agents, for any transport."""
+
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from importlib.metadata import version
+from typing import Any, TypeAlias
+
+import mcp_types as types
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+
+from wakeful.app.agent_tools import INSTRUCTIONS, TOOLS, AgentTool, ToolResult
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+Call: TypeAlias = Callable[[Context, str, Mapping[str, Any]], Awaitable[ToolResult]]
+"""Performs a tool for the agent of this request."""
+
+
+def tools_server(call: Call) -> Server[Any]:
+    """The server; `call` knows who is asking."""
+
+    async def list_tools(_ctx: Context, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+
+    async def call_one(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        result = await call(ctx, params.name, params.arguments or {})
+        text = json.dumps(result.content, ensure_ascii=False, indent=2)
+        return types.CallToolResult(
+            content=[types.TextContent(type="text", text=text)],
+            structured_content=result.content,
+            is_error=result.is_error,
+        )
+
+    return Server(
+        "wakeful",
+        version=version("wakeful"),
+        title="Wakeful",
+        instructions=INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_one,
+    )
+
+
+def _described(tool: AgentTool) -> types.Tool:
+    return types.Tool(
+        name=tool.name,
+        title=tool.title,
+        description=tool.says,
+        input_schema=tool.schema,
+        output_schema={"type": "object"},
+        annotations=types.ToolAnnotations(
+            title=tool.title,
+            read_only_hint=tool.is_read_only,
+            destructive_hint=tool.is_destructive,
+            idempotent_hint=tool.name != "wake_me",
+            open_world_hint=False,
+        ),
+    )
