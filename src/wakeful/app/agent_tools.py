@@ -3,6 +3,7 @@
 One catalogue serves every way in: MCP over stdio and HTTP, and the tools of chat models. Parameters are flat, the order
 is fixed, and every rule is enforced behind it (`app.self_scheduling`). A refusal says what to do next."""
 
+import json
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from wakeful.core.time.timing_words import describe
 from wakeful.core.time.zones import segment_at
 from wakeful.features.schedules.owned import Actor
 from wakeful.features.schedules.views import ScheduleView, as_text, lineage_json
+from wakeful.ports.action import Fire
+from wakeful.ports.agent import ToolSpec
 
 if TYPE_CHECKING:
     from wakeful.app.facade import Wakeful
@@ -92,6 +95,22 @@ async def call_tool(app: "Wakeful", actor: Actor, name: str, arguments: Any) -> 
         content = {"error": str(refused)}
         limit = getattr(refused, "limit", None)
         return ToolResult(content | ({} if limit is None else {"limit": limit}), is_error=True)
+
+
+class AgentToolbox:
+    """The tools for models that are called through a chat endpoint; see `ports.agent.Toolbox`."""
+
+    def __init__(self, app: "Wakeful") -> None:
+        self._app = app
+
+    @property
+    def tools(self) -> list[ToolSpec]:
+        return [ToolSpec(tool.name, tool.says, tool.schema) for tool in TOOLS.values()]
+
+    async def call(self, fire: Fire, name: str, arguments: Any) -> str:
+        actor = await self._app.actor_of_run(fire.run_id)
+        result = await call_tool(self._app, actor, name, arguments)
+        return json.dumps(result.content, ensure_ascii=False)
 
 
 def _check(tool: AgentTool, arguments: Arguments) -> None:

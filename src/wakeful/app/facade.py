@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from wakeful.app.action_forms import ON_DUE, register
+from wakeful.app.agent_tools import AgentToolbox
 from wakeful.app.agents import Agents
 from wakeful.app.delivery import Delivering
 from wakeful.app.heartbeat import HeartbeatCommands
@@ -19,6 +20,7 @@ from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.python import Workflow
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.observe.stream import Handler
+from wakeful.ports.agent import Toolbox
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -32,6 +34,9 @@ class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents):
     """
 
     # Inheritance gives users one flat list of methods, while each noun has its own file.
+
+    def _toolbox(self) -> Toolbox:
+        return AgentToolbox(self)
 
     def job(
         self, timing: Timing, slug: str | None = None, *, args: Mapping[str, Any] | None = None, **options: Any

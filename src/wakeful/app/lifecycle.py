@@ -41,7 +41,7 @@ from wakeful.integrations.agents.call import CallAgent
 from wakeful.observe.following import Following
 from wakeful.observe.relay import Relay
 from wakeful.ports.action import Withholds
-from wakeful.ports.agent import Agent
+from wakeful.ports.agent import Agent, Toolbox
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import BackgroundService, FeatureHooks, OnSettings
 from wakeful.ports.live import Live
@@ -236,6 +236,7 @@ class AppLifecycle:
             limits=replace(self._setup.limits, poll=poll),
             agents=self._all_agents(),
             features=self._all_features(),
+            toolbox=self._toolbox(),
             sink=sink,
             listener=None if self._make_listener is None else self._make_listener(),
         )
@@ -273,6 +274,10 @@ class AppLifecycle:
     def apply_chat_decision(self, tx: Tx, answer: ChatDecision, now: Instant) -> None:
         """Handle the decision of a person on a proposal."""
         raise NotImplementedError
+
+    def _toolbox(self) -> Toolbox | None:
+        """The tools that chat models may call."""
+        return None
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """The text of an incident for people."""

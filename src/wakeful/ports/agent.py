@@ -17,6 +17,25 @@ from wakeful.core.time.instants import Duration
 from wakeful.ports.action import Fire, Ladder, NeverReceived, StillWorking
 
 
+class ToolSpec(NamedTuple):
+    """A tool that a model may call."""
+
+    name: str
+    says: str
+    schema: Mapping[str, Any]
+
+
+class Toolbox(Protocol):
+    """The tools that agents get from us, for those that bring none of their own."""
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]: ...
+
+    async def call(self, fire: Fire, name: str, arguments: Any) -> str:
+        """Perform a tool for the agent of this run; returns JSON, also for a refusal."""
+        ...
+
+
 class Turn(NamedTuple):
     """One prompt for an agent."""
 
@@ -27,6 +46,7 @@ class Turn(NamedTuple):
     config: Mapping[str, Any]  # the definition's `sessionConfig`
     memory: Memory | None = None  # what our own transcript keeps of it; None: everything
     session_node: str | None = None  # the other node that started the session; None: this node, or unknown
+    toolbox: Toolbox | None = None  # what it may call
 
 
 @dataclass(frozen=True, slots=True)

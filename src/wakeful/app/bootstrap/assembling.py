@@ -68,6 +68,7 @@ async def assemble(store: Store, clock: Clock, setup: Setup) -> Parts:
             sessions=partial(_session_of, store),
             receipts=receipts,
             begun_elsewhere=partial(_begun_elsewhere, store, identity.name),
+            toolbox=setup.toolbox,
         )
     tokens = RunTokens(secret, setup.api_at, setup.home)
     parts = await assemble_with(

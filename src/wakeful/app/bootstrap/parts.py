@@ -16,7 +16,7 @@ from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.ports.action import Action, Withholds
-from wakeful.ports.agent import Agent
+from wakeful.ports.agent import Agent, Toolbox
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import (
@@ -58,6 +58,7 @@ class Setup:
     listener: ExchangeListener | None = None  # gets every request that leaves this process
     on_alert: Callable[[Alert], None] | None = None
     replaced: Replace | None = None
+    toolbox: Toolbox | None = None  # what chat models may call
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,6 +85,9 @@ def put(
     same = _same_again(tx, actor.agent, existing, definition, now)
     if same is not None:
         return same
+    again = _same_wake(tx, actor, definition, now) if kind == "wake" else None
+    if again is not None:
+        return again
     refuse_past(definition, now)
     limits.check_interval(definition, terms)
     limits.check_horizon(definition, terms, now)
@@ -143,6 +146,17 @@ def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Defin
             if is_near_copy(decode_definition(schedule.definition), definition):
                 return Written("unchanged", schedule.slug, is_copy=True)
     _refuse_rejected(tx, definition, now)
+    return None
+
+
+def _same_wake(tx: Tx, actor: Actor, definition: Definition, now: Instant) -> Written | None:
+    """A `wake_me` with the same text from the same run, as after a crash: it is one."""
+    rows = {} if actor.run_id is None else {row.schedule_id: row for row in tx.ownerships.of_owner(actor.agent)}
+    same = [row.schedule_id for row in rows.values() if row.kind == "wake" and row.run_id == actor.run_id]
+    for schedule in tx.schedules.by_ids(same).values():
+        known = decode_definition(schedule.definition)
+        if known.action == definition.action and _is_live(tx, schedule):
+            return Written("unchanged", schedule.slug)
     return None
 
 

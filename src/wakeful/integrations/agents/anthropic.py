@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.core.run.results import Failed
-from wakeful.integrations.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
+from wakeful.integrations.agents.chat import (
+    CALLS_MAX,
+    CUT,
+    Ask,
+    ChatAgent,
+    ChatSettings,
+    Dialect,
+    Round,
+    ToolCall,
+    ToolCalls,
+)
 from wakeful.integrations.agents.reply import reply_of
 from wakeful.ports.agent import Replied, Transcripts
 from wakeful.ports.clock import Clock
@@ -32,17 +42,40 @@ def _body(ask: Ask) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": ask.model,
         "max_tokens": ask.max_tokens or TOKENS_MAX,
-        "messages": ask.messages,
+        "messages": [*ask.messages, *(message for one in ask.rounds for message in _round(one))],
     }
+    if ask.tools:
+        body["tools"] = [{"name": one.name, "description": one.says, "input_schema": one.schema} for one in ask.tools]
+        body |= {"tool_choice": {"type": "none"}} if ask.is_last else {}
     return {**body, "system": ask.system} if ask.system else body
 
 
-def _answer(value: Any) -> Replied | Failed:
+def _round(one: Round) -> list[dict[str, Any]]:
+    """What the model called, and what came of it."""
+    results = [
+        {"type": "tool_result", "tool_use_id": call.call_id, "content": result}
+        for call, result in zip(one.asked.calls, one.results, strict=True)
+    ]
+    return [one.asked.message, {"role": "user", "content": results}]
+
+
+def _calls(content: list[Any]) -> ToolCalls | None:
+    """The tools that the model calls."""
+    uses = [part for part in content if isinstance(part, dict) and part.get("type") == "tool_use"][:CALLS_MAX]
+    calls = [ToolCall(str(part.get("id")), str(part.get("name")), part.get("input")) for part in uses]
+    texts = [part for part in content if isinstance(part, dict) and part.get("type") == "text" and part.get("text")]
+    return ToolCalls({"role": "assistant", "content": [*texts, *uses]}, calls) if calls else None
+
+
+def _answer(value: Any) -> Replied | Failed | ToolCalls:
     content, reason = value.get("content"), value.get("stop_reason")
     if value.get("type") == "error" or not isinstance(content, list):
         return Failed("the response has no content; check that the url points to the messages API")
     if reason == "refusal":
         return Failed("the model refused to answer; change the prompt")
+    calls = _calls(content)
+    if calls is not None:
+        return calls
     parts = [part.get("text") for part in content if isinstance(part, dict) and part.get("type") == "text"]
     texts = [part for part in parts if isinstance(part, str)]
     text = "".join(texts)

@@ -4,6 +4,9 @@ A model behind such an endpoint keeps no state. The conversation is read from th
 turn, bounded; an ephemeral session has no transcript. A turn is stored under its idempotency key, so an attempt after a
 crash finds the model's reply and does not pay for it twice. Heartbeat turns without a reply are not stored: a month of
 them would be sent with every beat.
+
+The model may call our tools (`ports.agent.Toolbox`): then it is asked again with their results, a bounded number of
+rounds. An endpoint that refuses a request with tools is asked without them from then on.
 """
 
 import hashlib
@@ -14,16 +17,24 @@ from typing import Any, Final, NamedTuple
 from wakeful.core.heartbeat.acknowledgement import judge
 from wakeful.core.run.results import Failed
 from wakeful.core.run.runs import RungName
-from wakeful.core.run.usage import Usage, usage_of
+from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.time.instants import MINUTE, Duration
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.reply import marked, reply_of
 from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address
 from wakeful.ports.action import Fire, Ladder, NeverReceived
-from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Transcripts, TranscriptTurn, Turn
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, ToolSpec, Transcripts, TranscriptTurn, Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
+
+ROUNDS_MAX: Final = 8
+"""How often the model may call tools in one turn."""
+CALLS_MAX: Final = 8
+"""How many tools it may call at once."""
+TOOL_RESULT_MAX: Final = 64 * 1024
+TOOLS_REFUSED: Final = frozenset({400, 404, 422, 501})
+"""Responses of endpoints that do not know tools, among others."""
 
 CUT: Final = "\n[truncated at the token limit]"
 """Appended to a reply that the model could not finish."""
@@ -42,6 +53,30 @@ class ChatSettings:
     answer_within: Duration = 10 * MINUTE  # for one request; the run's own timeout may end it sooner
 
 
+class ToolCall(NamedTuple):
+    """A call that the model asked for."""
+
+    call_id: str
+    name: str
+    arguments: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCalls:
+    """The model called tools instead of replying."""
+
+    message: Any  # its message, as it has to be repeated
+    calls: Sequence[ToolCall]
+    usage: Usage | None = None
+
+
+class Round(NamedTuple):
+    """A round of tool calls, with their results in order."""
+
+    asked: ToolCalls
+    results: Sequence[str]
+
+
 class Ask(NamedTuple):
     """A request, independent of the dialect."""
 
@@ -50,6 +85,9 @@ class Ask(NamedTuple):
     max_tokens: int | None
     earlier: Sequence[TranscriptTurn]
     prompt: str
+    tools: Sequence[ToolSpec] = ()
+    rounds: Sequence[Round] = ()
+    is_last: bool = False  # no further calls: it has to reply now
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -69,7 +107,7 @@ class Dialect(NamedTuple):
     path: str
     headers: Callable[[str | None], Mapping[str, str]]  # of the key
     body: Callable[[Ask], dict[str, Any]]
-    answer: Callable[[Any], Replied | Failed]  # of the JSON that came back
+    answer: Callable[[Any], Replied | Failed | ToolCalls]  # of the JSON that came back
 
 
 class ChatAgent:
@@ -89,6 +127,7 @@ class ChatAgent:
         self._dialect = dialect
         self._settings = settings
         self._transcripts = transcripts
+        self._has_tools = True  # until the endpoint refuses them
         self._client = Client(clock, settings.url, {**dialect.headers(settings.api_key), **settings.headers}, listener)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
@@ -125,7 +164,7 @@ class ChatAgent:
                 return Replied(reply_of(one.reply), session_id)
         prompt = marked(turn.prompt, fire.slug)
         await ladder.climb("sent")
-        answer = await self._post(self._ask(turn, earlier, prompt), fire)
+        answer = await self._converse(self._ask(turn, earlier, prompt), turn)
         if not isinstance(answer, Replied) or session_id is None:
             return answer
         spoken = _worth_keeping(turn, prompt, answer.text or "")
@@ -142,8 +181,34 @@ class ChatAgent:
             prompt,
         )
 
-    async def _post(self, ask: Ask, fire: Fire) -> Answer:
-        headers = {"Idempotency-Key": fire.idempotency_key}
+    async def _converse(self, ask: Ask, turn: Turn) -> Answer:
+        """Ask until the model replies, performing the tools it calls."""
+        toolbox = turn.toolbox if self._has_tools else None
+        if toolbox is None:
+            return _only_reply(await self._post(ask, turn.fire))
+        usage: Usage | None = None
+        ask = ask._replace(tools=toolbox.tools)
+        for number in range(ROUNDS_MAX + 1):
+            answer = await self._post(ask._replace(is_last=number == ROUNDS_MAX), turn.fire)
+            if isinstance(answer, _ToolsRefused):
+                plain = await self._post(ask._replace(tools=()), turn.fire)
+                self._has_tools = not isinstance(plain, Replied)
+                return _only_reply(plain) if isinstance(plain, Replied) else answer.failed
+            if not isinstance(answer, ToolCalls):
+                if isinstance(answer, Replied | Failed):
+                    return replace(answer, usage=added(usage, answer.usage))
+                return answer
+            usage = added(usage, answer.usage)
+            called = replace(answer, calls=answer.calls[:CALLS_MAX])
+            results = [
+                (await toolbox.call(turn.fire, one.name, one.arguments))[:TOOL_RESULT_MAX] for one in called.calls
+            ]
+            ask = ask._replace(rounds=(*ask.rounds, Round(called, results)))
+        return Failed(f"the model called tools {ROUNDS_MAX} times without a reply; change the prompt")
+
+    async def _post(self, ask: Ask, fire: Fire) -> "Answer | ToolCalls | _ToolsRefused":
+        key = fire.idempotency_key if not ask.rounds else f"{fire.idempotency_key}-{len(ask.rounds)}"
+        headers = {"Idempotency-Key": key}
         try:
             response = await self._client.request(
                 "POST",
@@ -156,10 +221,12 @@ class ChatAgent:
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         if not response.is_ok:
-            return self._client.failure(response)
+            failed = self._client.failure(response)
+            is_refused = bool(ask.tools) and not ask.rounds and response.status in TOOLS_REFUSED
+            return _ToolsRefused(failed) if is_refused else failed
         return await self._read(response, ask.model)
 
-    async def _read(self, response: Response, model: str) -> Replied | Failed:
+    async def _read(self, response: Response, model: str) -> Replied | Failed | ToolCalls:
         if not response.is_whole:
             return Failed(f"the response is longer than {response.body.size} bytes; ask for less, or set max_tokens")
         value = await response.json()
@@ -175,6 +242,19 @@ class ChatAgent:
         except OSError as error:  # a full disk does not invalidate the model's reply
             return f"the transcript could not be kept ({error.strerror}); the agent will not remember this turn"
         return None
+
+
+class _ToolsRefused(NamedTuple):
+    """The endpoint refused a request with tools, perhaps because of them."""
+
+    failed: Answer
+
+
+def _only_reply(answer: "Answer | ToolCalls | _ToolsRefused") -> Answer:
+    """Without tools there are no calls."""
+    if isinstance(answer, ToolCalls):
+        return Failed("the model called a tool, and none was offered; change the prompt")
+    return answer.failed if isinstance(answer, _ToolsRefused) else answer
 
 
 def _worth_keeping(turn: Turn, prompt: str, reply: str) -> TranscriptTurn | None:

@@ -1,10 +1,21 @@
 """The openai agent: any endpoint that speaks OpenAI's chat completions."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from wakeful.core.run.results import Failed
-from wakeful.integrations.agents.chat import CUT, Ask, ChatAgent, ChatSettings, Dialect
+from wakeful.integrations.agents.chat import (
+    CALLS_MAX,
+    CUT,
+    Ask,
+    ChatAgent,
+    ChatSettings,
+    Dialect,
+    Round,
+    ToolCall,
+    ToolCalls,
+)
 from wakeful.integrations.agents.reply import reply_of
 from wakeful.integrations.system.text import one_line
 from wakeful.ports.agent import Replied, Transcripts
@@ -25,11 +36,49 @@ def _headers(api_key: str | None) -> Mapping[str, str]:
 
 def _body(ask: Ask) -> dict[str, Any]:
     system = [{"role": "system", "content": ask.system}] if ask.system else []
-    body: dict[str, Any] = {"model": ask.model, "messages": [*system, *ask.messages]}
+    rounds = [message for one in ask.rounds for message in _round(one)]
+    body: dict[str, Any] = {"model": ask.model, "messages": [*system, *ask.messages, *rounds]}
+    if ask.tools:
+        body["tools"] = [
+            {"type": "function", "function": {"name": one.name, "description": one.says, "parameters": one.schema}}
+            for one in ask.tools
+        ]
+        body |= {"tool_choice": "none"} if ask.is_last else {}
     return body if ask.max_tokens is None else {**body, "max_tokens": ask.max_tokens}
 
 
-def _answer(value: Any) -> Replied | Failed:
+def _round(one: Round) -> list[dict[str, Any]]:
+    """What the model called, and what came of it."""
+    results = [
+        {"role": "tool", "tool_call_id": call.call_id, "content": result}
+        for call, result in zip(one.asked.calls, one.results, strict=True)
+    ]
+    return [one.asked.message, *results]
+
+
+def _calls(message: dict[str, Any]) -> ToolCalls | None:
+    """The tools that the model calls."""
+    called = message.get("tool_calls")
+    if not isinstance(called, list) or not called:
+        return None
+    calls, kept = [], []
+    for one in called[:CALLS_MAX]:
+        function = one.get("function") if isinstance(one, dict) else None
+        if not isinstance(function, dict) or not isinstance(one.get("id"), str):
+            continue
+        try:
+            arguments = json.loads(function.get("arguments") or "{}")
+        except (TypeError, ValueError):
+            arguments = None  # refused by the tool, with what to write
+        calls.append(ToolCall(one["id"], str(function.get("name")), arguments))
+        kept.append(one)
+    if not calls:
+        return None
+    said = {"role": "assistant", "content": message.get("content"), "tool_calls": kept}
+    return ToolCalls(said, calls)
+
+
+def _answer(value: Any) -> Replied | Failed | ToolCalls:
     choices = value.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     message = choice.get("message") if isinstance(choice, dict) else None
@@ -40,6 +89,9 @@ def _answer(value: Any) -> Replied | Failed:
         return Failed("the provider's content filter stopped the answer; change the prompt")
     if isinstance(message.get("refusal"), str) and message["refusal"]:
         return Failed(f"the model refused: {one_line(message['refusal'])}")
+    calls = _calls(message)
+    if calls is not None:
+        return calls
     text = _text(message.get("content"))
     if text is None or (reason == "length" and not text.strip()):
         return Failed(f"the model gave no text (finish reason {str(reason)[:50]}); raise max_tokens, or remove tools")

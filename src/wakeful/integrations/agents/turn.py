@@ -33,6 +33,7 @@ from wakeful.ports.agent import (
     ProofGone,
     Replied,
     Sight,
+    Toolbox,
     Turn,
     WentIdle,
     Working,
@@ -70,8 +71,10 @@ class TurnAction:
         sessions: Sessions,
         receipts: Receipts,
         begun_elsewhere: Sessions | None = None,
+        toolbox: Toolbox | None = None,
     ) -> None:
         """`begun_elsewhere` returns the name of the other node that started the session of a fire's schedule."""
+        self._toolbox = toolbox
         self._agents = agents
         self._clock = clock
         self._sessions = sessions
@@ -180,7 +183,7 @@ class TurnAction:
         known = self._remembered.get(fire.schedule_id)
         session_id = known[1] if known is not None and known[0] == given else given
         config = prompt.session_config
-        return Turn(prompt.text, fire, session_id, is_persistent(config), config, prompt.memory)
+        return Turn(prompt.text, fire, session_id, is_persistent(config), config, prompt.memory, toolbox=self._toolbox)
 
     async def _take(self, agent: Agent, turn: Turn, given: str | None, inbox: Inbox, ladder: Ladder) -> Result:
         """Perform the turn to its proven end, and clean up."""
