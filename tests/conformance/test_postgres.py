@@ -4,21 +4,21 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from postgres.server import server, url
+from postgres.server import emptied_url, server
 from wakeful.stores.postgres import PostgresStore
 from wakeful.testing.conformance import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
 from wakeful.testing.conformance import MakeStore
 
-__all__ = ["server", "url"]
+__all__ = ["emptied_url", "server"]
 
 
 @pytest.fixture
-async def make_store(url: str) -> AsyncIterator[MakeStore]:
+async def make_store(emptied_url: str) -> AsyncIterator[MakeStore]:
     """Stores on one schema."""
     opened: list[PostgresStore] = []
 
     async def make() -> PostgresStore:
-        store = await PostgresStore.open(url)
+        store = await PostgresStore.open(emptied_url)
         opened.append(store)
         return store
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from new_store import prepare
 from wakeful.stores.sqlite import SqliteStore
 from wakeful.testing.conformance import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
 from wakeful.testing.conformance import MakeStore
@@ -32,6 +33,7 @@ async def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
     async def make() -> SqliteStore:
         path = tmp_path / "wakeful.db"
+        prepare(path)
         if request.param == "threads":
             store = await SqliteStore.open(path)
         else:

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 
+from wakeful.stores.postgres.migrate import migrate, migrations
+
 GIVEN = "WAKEFUL_TEST_POSTGRES"
 
 
@@ -44,6 +46,17 @@ class Server(NamedTuple):
                 connection.execute("SET client_min_messages = warning")
                 connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
+    @contextmanager
+    def emptied(self) -> Iterator[str]:
+        """The address of a schema that was created once; a test finds it as new. Creating one takes a tenth of a
+        second, much longer than most tests of a store."""
+        kept = _kept(self)
+        try:
+            yield self.at(kept.name)
+        finally:
+            with self.connect() as connection:
+                kept.empty(connection)
+
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection of the test's own."""
         return psycopg.connect(self.url, autocommit=True)
@@ -62,6 +75,51 @@ class Server(NamedTuple):
     def logged(self, since: int) -> str:
         """What the server has written since its log had that size."""
         return "" if self.log is None else self.log.read_bytes()[since:].decode(errors="replace")
+
+
+class Kept(NamedTuple):
+    """A schema that is used again, and what is in its tables when they are new."""
+
+    name: str
+    tables: list[str]
+    first_rows: dict[str, str]  # by table: where they are copied from
+
+    def empty(self, connection: psycopg.Connection[Any]) -> None:
+        """Remove all rows but the first ones, and count from the start again."""
+        asked = " UNION ALL ".join(f"(SELECT '{table}' FROM {self.name}.{table} LIMIT 1)" for table in self.tables)
+        used = [table for (table,) in connection.execute(asked.encode())]
+        statements = [f"TRUNCATE {', '.join(f'{self.name}.{table}' for table in used)} CASCADE"]
+        statements += [
+            f"INSERT INTO {self.name}.{table} OVERRIDING SYSTEM VALUE SELECT * FROM {copy}"
+            for table, copy in self.first_rows.items()
+        ]
+        statements.append(
+            "SELECT setval(format('%I.%I', schemaname, sequencename), start_value, false) "
+            f"FROM pg_sequences WHERE schemaname = '{self.name}' AND last_value IS NOT NULL"
+        )
+        with connection.transaction():
+            connection.execute("SET LOCAL client_min_messages = warning")
+            for statement in statements:
+                connection.execute(statement.encode())
+
+
+@cache
+def _kept(server: Server) -> Kept:
+    name = f"t_{secrets.token_hex(6)}"
+    with psycopg.connect(server.url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+        migrate(connection, name, migrations())
+    with server.connect() as connection:
+        named = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
+        tables = [table for (table,) in connection.execute(named, [name])]
+        first_rows = {}
+        for table in tables:
+            found = connection.execute(f"SELECT 1 FROM {name}.{table} LIMIT 1".encode()).fetchone()
+            if found is not None:
+                first_rows[table] = f"{name}_first.{table}"
+        connection.execute(f"CREATE SCHEMA {name}_first".encode())
+        for table, copy in first_rows.items():
+            connection.execute(f"CREATE TABLE {copy} AS SELECT * FROM {name}.{table}".encode())
+    return Kept(name, tables, first_rows)
 
 
 def schema_of(url: str) -> str:
@@ -83,7 +141,8 @@ def start() -> Server:
     server = package.get_server(folder, cleanup_mode="stop")
     url = server.get_uri()
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("ALTER SYSTEM SET log_min_duration_statement = -1")
+        for setting in ("log_min_duration_statement = -1", "fsync = off", "full_page_writes = off"):
+            connection.execute(f"ALTER SYSTEM SET {setting}".encode())  # tests end processes, not the machine
         connection.execute("SELECT pg_reload_conf()")
     _running.append((server, folder))
     atexit.register(stop)  # the last resort: tests stop it themselves
@@ -114,4 +173,11 @@ def server() -> Iterator[Server]:
 def url(server: Server) -> Iterator[str]:
     """The address of a schema of the test's own."""
     with server.schema() as address:
+        yield address
+
+
+@pytest.fixture
+def emptied_url(server: Server) -> Iterator[str]:
+    """The address of a schema that tests of this process use one after the other."""
+    with server.emptied() as address:
         yield address

@@ -45,6 +45,8 @@ def create(path: Path, steps: list[Migration]) -> None:
     try:
         connection = sqlite3.connect(unborn, isolation_level=None)
         try:
+            connection.execute("PRAGMA synchronous = OFF")  # it is synced once, when it is complete
+            connection.execute("PRAGMA journal_mode = MEMORY")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             migrate(connection, unborn, steps)
             connection.execute("PRAGMA journal_mode = WAL")  # permanent: changing it later would need exclusive access
@@ -103,6 +105,7 @@ def _is_cut_within_a_page(path: Path, header: bytes) -> bool:
 
 
 def _give_name(unborn: Path, path: Path) -> None:
+    _sync(unborn)
     try:
         with suppress(FileExistsError):
             path.hardlink_to(unborn)
@@ -111,8 +114,12 @@ def _give_name(unborn: Path, path: Path) -> None:
             raise
         if not path.exists():  # a file system without links
             unborn.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    _sync(path.parent)  # make the name as durable as the file
+
+
+def _sync(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(folder)  # make the name as durable as the file
+        os.fsync(file)
     finally:
-        os.close(folder)
+        os.close(file)
