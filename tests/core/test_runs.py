@@ -22,7 +22,7 @@ from wakeful.core.run.runs import (
 )
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-FINAL = {"succeeded", "failed", "timedOut", "skipped", "missed"}
+FINAL = {"succeeded", "failed", "timedOut", "cancelled", "skipped", "missed"}
 OPEN_TO_LATE_PROOF = {"unknown", "unconfirmed"}
 
 
@@ -33,9 +33,9 @@ def test_the_table_is_closed() -> None:
 
 
 def test_every_outcome_is_of_exactly_one_kind() -> None:
-    """Open, an error, not run, or a success."""
-    assert OPEN | ERRORS | NOT_RUN | {"succeeded"} == set(OUTCOMES)
-    assert len(OPEN) + len(ERRORS) + len(NOT_RUN) + 1 == len(OUTCOMES)
+    """Open, an error, not run, a success, or cancelled."""
+    assert OPEN | ERRORS | NOT_RUN | {"succeeded", "cancelled"} == set(OUTCOMES)
+    assert len(OPEN) + len(ERRORS) + len(NOT_RUN) + 2 == len(OUTCOMES)
 
 
 @pytest.mark.parametrize("outcome", sorted(FINAL))

@@ -77,6 +77,11 @@ def skip_ahead_in_silence(patch: Patch) -> None:
     patch.setattr(alarms, "ring", ring)
 
 
+def cancel_requests_are_overlooked(patch: Patch) -> None:
+    """A run that a person asked to cancel is tried again when its attempt failed or its node died."""
+    patch.setattr(settling, "with_cancel_request", lambda ending: ending)
+
+
 def lanes_for_everyone(patch: Patch) -> None:
     """Whoever asks for a lane gets it."""
 
@@ -145,6 +150,7 @@ ROUGH = Climate(days=6, crash_per_commit=0.05, schedules=8, pace=20 * MINUTE)
 BUSY_PEOPLE = Climate(days=6, deeds_per_day=80, schedules=10, pace=20 * MINUTE)
 WRONG_CLOCKS = Climate(days=20, steps_per_day=1, wrong_clocks_per_day=0.3, schedules=6)
 FREEZING = Climate(days=10, nodes=2, freezes_per_day=20, lease=HOUR, schedules=10, pace=HOUR, crash_per_commit=0)
+CANCELLING = Climate(days=6, cancels_per_day=60, crash_per_commit=0.02, schedules=10, pace=20 * MINUTE)
 SEEDS = 12
 CLIMATES = {
     "alone": ALONE,
@@ -152,6 +158,7 @@ CLIMATES = {
     "busy people": BUSY_PEOPLE,
     "wrong clocks": WRONG_CLOCKS,
     "freezing": FREEZING,
+    "cancelling": CANCELLING,
 }
 
 
@@ -170,6 +177,7 @@ def _make_answers_late(patch: Patch) -> None:
         pytest.param(lanes_for_everyone, "L5", ALONE, 14, id="lanes for everyone"),
         pytest.param(forget_crashes, "L2", ROUGH, 0, id="crashes not counted"),
         pytest.param(pause_without_effect, "L2", BUSY_PEOPLE, 0, id="pauses without effect"),
+        pytest.param(cancel_requests_are_overlooked, "L2", CANCELLING, 0, id="cancel requests overlooked"),
         pytest.param(never_turn_back, "L3", WRONG_CLOCKS, 0, id="never turned back"),
         pytest.param(plain_path_skips_an_instant, "L2", ALONE, 0, id="plain path skips an instant"),
         pytest.param(plain_path_takes_everything, "L2", ALONE, 0, id="plain path takes everything"),

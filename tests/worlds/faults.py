@@ -73,7 +73,7 @@ class WrongClock(NamedTuple):
     with_boot: bool
 
 
-Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now"]
+Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now", "cancel"]
 
 
 class Deed(NamedTuple):
@@ -99,6 +99,7 @@ class Climate:
     wrong_clocks_per_day: float = 0.005
     freezes_per_day: float = 0.03
     deeds_per_day: float = 0.3  # of people with schedules, and as many with each inhabitant
+    cancels_per_day: float = 0.1
     nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
@@ -125,6 +126,8 @@ def draw_troubles(
     for per_day, make in makers:
         troubles += [make(rng.randrange(length)) for _ in range(_how_many(rng, per_day * climate.days))]
     troubles += _nights(rng, climate)
+    for _ in range(_how_many(rng, climate.cancels_per_day * climate.days)):
+        troubles.append(Deed(rng.randrange(length), "cancel", rng.random()))
     return sorted(troubles, key=lambda trouble: trouble.at)
 
 

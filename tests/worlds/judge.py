@@ -313,6 +313,13 @@ class Judge:
                 if row.outcome == "running":
                     yield book.name, row
 
+    def is_open(self, slug: str) -> bool:
+        """Whether a schedule has a run that is running or waiting."""
+        return any(
+            book.name == slug and book.cadence is not None and book.cadence.open_run_id is not None
+            for book in self.books.values()
+        )
+
     def is_halted(self, slug: str) -> bool:
         """Whether a schedule stands still."""
         return any(

@@ -177,6 +177,13 @@ def attempts_are_bounded(name: str, run: Run, ended: Sequence[Attempt], seen: Se
         yield f"L2 {name}: {describe(run)} was begun {begun} times and counts {run.attempt}"
 
 
+def cancelled_does_not_begin(seen: Seen, cancelled: Mapping[int, int]) -> Iterator[str]:
+    """L2: after a person asked to cancel a run, no further attempt of it begins. `cancelled` has the last attempt that
+    was claimed when they asked."""
+    if seen.attempt > cancelled.get(seen.run_id, seen.attempt):
+        yield f"L2: attempt {seen.attempt} of run {seen.run_id} began, and it was to be cancelled"
+
+
 def attempts_begin_once(name: str, seen: Sequence[Seen]) -> Iterator[str]:
     """L2: each attempt is begun by one node once, and all attempts of a run carry one key."""
     numbers: dict[int, Seen] = {}

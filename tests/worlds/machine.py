@@ -209,6 +209,9 @@ class Machine:
                     await system.remove(slug)
                 case "run_now":
                     await system.run_now(slug)
+                case "cancel":
+                    run_id, attempt = await system.cancel(slug)
+                    self.world.cancelled[run_id] = attempt
             if deed.what != "run_now":
                 self.world.attended_at[slug] = self.world.loop.now_ms
         except REFUSALS as refused:

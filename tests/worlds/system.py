@@ -7,10 +7,11 @@ hand in one that is broken on purpose.
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from wakeful.app.bootstrap import MakeFeature, Parts, Setup, assemble_with
 from wakeful.core.errors import Invalid
+from wakeful.core.refusals import Conflict
 from wakeful.core.run.effects import Deliver
 from wakeful.core.schedule.actions import Event
 from wakeful.core.schedule.definition_json import definition_from_json
@@ -18,7 +19,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
 from wakeful.engine.membership import Identity
-from wakeful.features.schedules import commands
+from wakeful.features.schedules import cancelling, commands
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Action, Orphans
@@ -108,6 +109,11 @@ class System(Protocol):
 
     async def run_now(self, slug: str) -> None: ...
 
+    async def cancel(self, slug: str) -> tuple[int, int]: ...
+
+
+T = TypeVar("T")
+
 
 class Assemble(Protocol):
     """Puts a system together."""
@@ -188,7 +194,21 @@ class Shipped:
     async def run_now(self, slug: str) -> None:
         await self._do(lambda tx, now: commands.run_now(tx, slug, now=now))
 
-    async def _do(self, command: Callable[[Tx, Instant], object]) -> None:
+    async def cancel(self, slug: str) -> tuple[int, int]:
+        """Cancel what runs or waits of it; returns the run, and its last attempt."""
+
+        def cancel(tx: Tx, now: Instant) -> tuple[int, int]:
+            schedule = tx.schedules.by_slugs([slug]).get(slug)
+            cadence = None if schedule is None else tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+            if cadence is None or cadence.open_run_id is None:
+                raise Conflict(f"{slug} has no open run")
+            cancelling.cancel(tx, cadence.open_run_id, hooks=self._parts.hooks, now=now)
+            return cadence.open_run_id, tx.runs.lock([cadence.open_run_id])[cadence.open_run_id].attempt
+
+        return await self._do(cancel)
+
+    async def _do(self, command: Callable[[Tx, Instant], T]) -> T:
         now = self._parts.clock.read().now
-        await self._parts.store.write(lambda tx: command(tx, now))
+        result = await self._parts.store.write(lambda tx: command(tx, now))
         self.engine.ring_bell()
+        return result

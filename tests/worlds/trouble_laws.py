@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.run.runs import Attempt, Run
+from wakeful.core.run.settlement import CANCELLED
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
 from worlds.laws import describe
 
@@ -35,7 +36,7 @@ def turns_bad(before: Run | None, after: Run, attempts: Sequence[Attempt]) -> bo
     """Whether an instant became bad, or was tried again in vain."""
     if after.trigger == "manual" or (before is not None and not before.is_open):
         return False
-    if after.outcome in _BAD:
+    if after.outcome in _BAD and after.reason != CANCELLED:
         is_given_up = before is not None and before.outcome == "waiting" and before.attempt == after.attempt
         return not is_given_up
     return after.outcome == "waiting" and bool(attempts) and attempts[-1].outcome in _FAILED_ATTEMPTS

@@ -99,6 +99,7 @@ class World:
         self.stepped_at = -1  # true time when the wall was last moved
         self.slugs: dict[str, None] = {}  # those a person was told are there
         self.attended_at: dict[str, int] = {}
+        self.cancelled: dict[int, int] = {}  # runs a person asked to cancel, and their last attempt then
         self._say = say
         self._named = 0
         self._steps = 0  # what the wall was moved by for good
@@ -261,6 +262,7 @@ class World:
         seen = Seen(fire.run_id, fire.schedule_id, fire.attempt, fire.idempotency_key, None, node, self.loop.now_ms)
         self.say(lambda: f"{machine.name}: {fire.slug} run {fire.run_id} attempt {fire.attempt} begins")
         self.report(self.judge.began(seen))
+        self.report(laws.cancelled_does_not_begin(seen, self.cancelled))
 
     def ended(self, machine: Machine, run_id: int, attempt: int, ending: Ending) -> None:
         self.say(lambda: f"{machine.name}: run {run_id} attempt {attempt} ends {ending}")
@@ -342,6 +344,8 @@ class World:
         if machine is None:
             return
         slugs = list(self.slugs)
+        if deed.what == "cancel":  # what runs or waits
+            slugs = [slug for slug in slugs if self.judge.is_open(slug)] or slugs
         if deed.what == "resume":  # people resume what stands still, mostly
             slugs = [slug for slug in slugs if self.judge.is_halted(slug)] or slugs
         slug = slugs[int(deed.draw * len(slugs))] if slugs else None

@@ -1,4 +1,4 @@
-"""Runs: start, wait for, prove and read them."""
+"""Runs: start, cancel, wait for, prove and read them."""
 
 from typing import Any, Final
 
@@ -6,7 +6,7 @@ from wakeful.app.definitions import Definitions
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.runs import Outcome
 from wakeful.core.time.instants import parse_duration
-from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules import cancelling, commands, queries
 from wakeful.features.schedules.views import RunView
 from wakeful.integrations.agents.receipts import Receipts
 
@@ -21,6 +21,14 @@ class Runs(Definitions):
         run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
         if wait:
             return await self.wait_for(run_id, within=within)
+        return await self.get_run(run_id)
+
+    async def cancel(self, run_id: int, *, by: str = "") -> RunView:
+        """Cancel a run that is running or waiting. Raises `Conflict` if it has ended.
+
+        A running one ends shortly afterwards: use `wait_for`. `by` is recorded as who asked."""
+        hooks = self._open.hooks
+        await self._command(lambda tx, now: cancelling.cancel(tx, run_id, hooks=hooks, now=now, by=by))
         return await self.get_run(run_id)
 
     async def wait_for(self, run_id: int, *, within: str = "60s") -> RunView:

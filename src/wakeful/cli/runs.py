@@ -20,16 +20,18 @@ if TYPE_CHECKING:
 
 SLOT: Final = "slot:"
 WORKFLOW: Final = "workflow:"
+CANCEL_WITHIN: Final = 15.0
+CANCEL_POLL: Final = 0.2
 RUN_ID_MAX: Final = 18
 """Digits."""
 OUTCOMES: Final = (
     *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
-    *("skipped", "missed", "running", "waiting"),
+    *("cancelled", "skipped", "missed", "running", "waiting"),
 )
 
 
 @command("runs")
-@click.argument("words", nargs=-1, metavar="[SLUG | show ID]", shell_complete=complete_slug)
+@click.argument("words", nargs=-1, metavar="[SLUG | show ID | cancel ID]", shell_complete=complete_slug)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Show at most this many.")
 @click.option(
     "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Show only runs with this outcome, e.g. failed."
@@ -38,18 +40,21 @@ def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, out
     """List the runs of one schedule or of all, newest first.
 
     SLUG may also be a removed schedule, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
-    in full: its output, attempts, usage and deliveries.
+    in full: its output, attempts, usage and deliveries. `cancel ID` ends a run that is running or waiting.
     """
     match words:
+        case ("cancel", run_id):
+            _cancel(invocation, run_id)
+            return
         case ("show", run_id):
             _show(invocation, run_id)
             return
-        case ("show",):
+        case ("show" | "cancel" as verb,):
             raise click.UsageError(
-                "name the run: wakeful runs show ID (the ids are in the first column of wakeful runs)"
+                f"name the run: wakeful runs {verb} ID (the ids are in the first column of wakeful runs)"
             )
         case (_, _, *_):
-            raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show ID")
+            raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show|cancel ID")
     found = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
     if invocation.is_json:
         json_out({"runs": found, "next": None})
@@ -124,10 +129,33 @@ def why_command(invocation: Invocation, slug: str, at: str | None) -> None:
     paragraph(answer["sentence"] if is_plain else times.localised(answer["sentence"]))
 
 
-def _show(invocation: Invocation, run_id: str) -> None:
+def _check_id(run_id: str) -> None:
     if not run_id.isascii() or not run_id.isdecimal() or len(run_id) > RUN_ID_MAX:
         words = f"{run_id!r} is not a run id; the ids are in the first column of: wakeful runs"
         raise Misused(words)
+
+
+def _cancel(invocation: Invocation, run_id: str) -> None:
+    """Cancel it, and wait a moment for its end."""
+    from time import monotonic, sleep
+
+    _check_id(run_id)
+    daemon = invocation.daemon()
+    run = daemon.ask("POST", f"/api/runs/{run_id}/cancel", body={}).body
+    give_up_at = monotonic() + CANCEL_WITHIN
+    while run["outcome"] == "running" and monotonic() < give_up_at:
+        sleep(CANCEL_POLL)
+        run = daemon.get(f"/api/runs/{run_id}")
+    if invocation.is_json:
+        json_out(run)
+    elif run["outcome"] == "running":
+        note(f"run {run_id} is asked to stop and still running; see: wakeful runs show {run_id}")
+    else:
+        click.echo(f"run {run_id}: {outcome_of(run)}")
+
+
+def _show(invocation: Invocation, run_id: str) -> None:
+    _check_id(run_id)
     run = invocation.source().get(f"/api/runs/{run_id}")
     if invocation.is_json:
         json_out(run)

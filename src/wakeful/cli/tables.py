@@ -36,6 +36,7 @@ STYLES: Final[Mapping[str, str]] = {
     "timedOut": "red",
     "unknown": "magenta",
     "unconfirmed": "magenta",
+    "cancelled": "dim",
     "skipped": "yellow",
     "missed": "yellow",
     "ok": "green",

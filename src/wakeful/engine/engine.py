@@ -34,6 +34,7 @@ CLOCK_RETRY: Final = SECOND
 EMPTY_PAUSE_MIN: Final = 2
 EMPTY_TICKS_MAX: Final = 12
 PRUNE_STEP: Final = 500
+CANCEL_LOOK_EVERY: Final = SECOND // 2
 PRUNE_PAUSE: Final = SECOND
 
 
@@ -83,6 +84,8 @@ class Engine:
         self._steady_since = 0
         self._gap_reason = "outage"
         self._empty_ticks = 0
+        self._cancels_at = 0  # monotonic: when to look for cancel requests again
+        self._is_cancel_look_due = False
         self._lag = 0
 
     # --- state for other parts ---------------------------------------------------------------------------------------
@@ -206,6 +209,7 @@ class Engine:
         await self._check_clock(moment)
         await self._membership.rescue_answered(moment.now)
         self._runner.end_overdue(moment.monotonic)
+        await self._end_cancelled(moment)
         self._side_tasks.end_overdue(moment.monotonic)
         if moment.monotonic >= self._prune_at:
             await self._prune(moment)
@@ -243,6 +247,17 @@ class Engine:
             await self._store.write(partial(postpone_each, now=moment.now))
         return self._next_look(moment, claimed.next_due_at)
 
+    async def _end_cancelled(self, moment: Moment) -> None:
+        """End the attempts on this node that people asked to cancel. Whoever asks rings the bell; while ticks follow
+        closely upon each other, not each of them looks."""
+        run_ids = self._runner.run_ids
+        self._is_cancel_look_due = bool(run_ids) and moment.monotonic < self._cancels_at
+        if not run_ids or self._is_cancel_look_due:
+            return
+        self._cancels_at = moment.monotonic + CANCEL_LOOK_EVERY
+        for run_id in await self._store.read(lambda tx: tx.cancels.among(run_ids)):
+            self._runner.cancel(run_id, moment.monotonic)
+
     async def _claim(self, request: ClaimRequest) -> tuple[Claimed, bool]:
         """Claim what is due in one transaction; if that fails, one alarm at a time. Also returns whether it failed."""
         try:
@@ -255,6 +270,8 @@ class Engine:
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
         candidates = [moment.monotonic + self._limits.sleep_max, self._membership.renew_at, self._prune_at]
+        if self._is_cancel_look_due:
+            candidates.append(self._cancels_at)
         deadlines = (self._runner.next_deadline(), self._side_tasks.next_deadline())
         candidates += [deadline for deadline in deadlines if deadline is not None]
         if self._in_use >= self._limits.concurrency_max:
@@ -365,7 +382,10 @@ class Engine:
                 return 0
             before = moment.now - self._limits.ledger_days * DAY
             tx.nodes.prune(before=before)
-            steps = (tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune, tx.charges.prune)
+            steps = (
+                *(tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune),
+                *(tx.charges.prune, tx.cancels.prune),
+            )
             return max(step(before=before, limit=PRUNE_STEP, since=self._membership.kept_since) for step in steps)
 
         pruned = 0

@@ -19,7 +19,7 @@ from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import DAY, Duration, Instant
 from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.settling import OfKind, conclude_all, lock_all
-from wakeful.ports.action import NeverReceived, Process, StillWorking, Told
+from wakeful.ports.action import NeverReceived, OrphanFate, Process, StillWorking, Told
 from wakeful.ports.changes import RunsLost
 from wakeful.ports.handlers import AlarmHandler, EngineHooks
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -53,10 +53,10 @@ async def rescue(store: Store, hooks: EngineHooks, inquiry: OrphanInquiry, *, no
         lost = [run for run in leftovers if run.run_id not in awaited]
         if not lost:
             return alerts
-        remaining = await _end_orphans(hooks, lost)
+        orphans = await _end_orphans(hooks, lost)
         results = inquiry.take(lost)
         settle_lost = partial(
-            _settle_lost, hooks=hooks, now=now, limit=len(leftovers), remaining=remaining, results=results
+            _settle_lost, hooks=hooks, now=now, limit=len(leftovers), orphans=orphans, results=results
         )
         try:
             step = await store.write(partial(settle_lost, wanted=frozenset(run.run_id for run in lost)))
@@ -87,12 +87,12 @@ def _leftovers(tx: Tx, limit: int) -> list[Run]:
     return tx.runs.of_nodes(nodes, limit=limit) if nodes else []
 
 
-async def _end_orphans(hooks: EngineHooks, lost: Sequence[Run]) -> frozenset[int]:
-    """End processes that dead nodes left, so that nothing runs twice in parallel. Returns the runs whose process
-    is still alive."""
+async def _end_orphans(hooks: EngineHooks, lost: Sequence[Run]) -> Mapping[int, OrphanFate]:
+    """End processes that dead nodes left, so that nothing runs twice in parallel. Returns what became of the processes,
+    by run."""
     started = [(run.run_id, process) for run in lost if (process := _process_of(run)) is not None]
     fates = await asyncio.gather(*(hooks.orphans.end(process) for _, process in started))
-    return frozenset(run_id for (run_id, _), fate in zip(started, fates, strict=True) if fate == "remains")
+    return {run_id: fate for (run_id, _), fate in zip(started, fates, strict=True)}
 
 
 def _process_of(run: Run) -> Process | None:
@@ -109,7 +109,7 @@ def _settle_lost(
     hooks: EngineHooks,
     now: Instant,
     limit: int,
-    remaining: frozenset[int],
+    orphans: Mapping[int, OrphanFate],
     results: Mapping[int, Told],
     wanted: frozenset[int],
 ) -> Rescued:
@@ -118,9 +118,9 @@ def _settle_lost(
     locked = lock_all(tx, hooks, lost)
     rows = tx.runs.lock([run.run_id for run in lost])
     pairs = [
-        (row, _ending(row, remaining, results.get(row.run_id), is_asked=row.run_id in results))
+        (row, _ending(row, orphans.get(row.run_id), results.get(row.run_id), is_asked=row.run_id in results))
         for row in (rows[run.run_id] for run in lost)
-        if row.owner is not None and not (row.stuck and row.run_id in remaining)
+        if row.owner is not None and not (row.stuck and orphans.get(row.run_id) == "remains")
     ]
     tx.changes.append(RunsLost([row.run_id for row, _ in pairs if row.outcome == "running"]))
     kinds = [
@@ -130,15 +130,15 @@ def _settle_lost(
     return Rescued(len(pairs), conclude_all(tx, hooks, kinds, now=now))
 
 
-def _ending(row: Run, remaining: frozenset[int], result: Told, *, is_asked: bool) -> Ending:
+def _ending(row: Run, orphan: OrphanFate | None, result: Told, *, is_asked: bool) -> Ending:
     if row.stuck and (result is None or isinstance(result, StillWorking | NeverReceived)):
         # A process that was stuck is gone with its node; a remote run may still be working.
         return StuckRunEnded(is_seen=not is_asked)
-    if row.run_id in remaining:
+    if orphan == "remains":
         return Lost(CRASH, "its node died, and the process it left behind could not be ended", is_over=False)
     match result:
         case None | StillWorking():
-            return Lost(CRASH, "the node that ran it died or lost its lease")
+            return Lost(CRASH, "the node that ran it died or lost its lease", is_ended=orphan == "gone")
         case NeverReceived():
             # A request that was accepted and cannot be found now may still be on its way: no proof that it was lost.
             is_reached = rung_index(row.rung) >= rung_index("accepted")

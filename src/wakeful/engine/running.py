@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
-from wakeful.core.run.results import Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
+from wakeful.core.run.results import Cancelled, Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
 from wakeful.core.run.runs import Run, RungName, rung_index
 from wakeful.core.run.transitions import climbed
 from wakeful.core.time.instants import Duration
@@ -20,12 +20,12 @@ from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import TRY_AGAIN
-from wakeful.ports.action import FencedOff, Process, StillRunning
+from wakeful.ports.action import Detached, FencedOff, Process, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, Job
 from wakeful.ports.store import Mark, StoreUnavailable
 
-Why: TypeAlias = Literal["deadline", "shutdown", "fenced"]
+Why: TypeAlias = Literal["deadline", "shutdown", "fenced", "cancel"]
 ERROR_MAX = 4000
 
 
@@ -60,12 +60,13 @@ class RunLadder:
 class _Attempt:
     """One attempt in progress."""
 
-    __slots__ = ("claim", "is_stuck", "task", "why")
+    __slots__ = ("claim", "give_up_at", "is_stuck", "task", "why")
 
     def __init__(self, claim: Claim) -> None:
         self.claim = claim
         self.task: asyncio.Task[None] | None = None
         self.why: Why | None = None
+        self.give_up_at = 0  # monotonic: when it is stuck, after it was cancelled
         self.is_stuck = False
 
 
@@ -128,13 +129,18 @@ class Runner:
     def end_overdue(self, monotonic: int) -> None:
         """Cancel every attempt whose deadline has passed; one that was cancelled and still runs is stuck."""
         while (at := self.next_deadline()) is not None and at <= monotonic:
-            _, run_id, fence = heapq.heappop(self._deadlines)
+            _, run_id, _ = heapq.heappop(self._deadlines)
             attempt = self._attempts[run_id]
             if attempt.why is None:
-                self._cancel(attempt, "deadline")
-                heapq.heappush(self._deadlines, (monotonic + self._ending_grace, run_id, fence))
-            else:
+                self._end_within_grace(attempt, "deadline", monotonic)
+            elif at >= attempt.give_up_at:
                 self._give_up(attempt, "was cancelled but is still running; let the cancellation propagate")
+
+    def cancel(self, run_id: int, monotonic: int) -> None:
+        """A person asked to cancel the run: end its attempt."""
+        attempt = self._attempts.get(run_id)
+        if attempt is not None and attempt.why is None:
+            self._end_within_grace(attempt, "cancel", monotonic)
 
     def end_all(self, why: Why) -> None:
         """Cancel everything: at shutdown, or because other nodes took the runs."""
@@ -155,6 +161,11 @@ class Runner:
         attempt = self._attempts.get(entry[1])
         return attempt is not None and attempt.claim.run.fence == entry[2] and not attempt.is_stuck
 
+    def _end_within_grace(self, attempt: _Attempt, why: Why, monotonic: int) -> None:
+        self._cancel(attempt, why)
+        attempt.give_up_at = monotonic + self._ending_grace
+        heapq.heappush(self._deadlines, (attempt.give_up_at, attempt.claim.run.run_id, attempt.claim.run.fence))
+
     def _cancel(self, attempt: _Attempt, why: Why) -> None:
         if attempt.why is None and attempt.task is not None:
             attempt.why = why
@@ -167,15 +178,11 @@ class Runner:
         try:
             await self._lease.confirm()
             ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock, self._lease))
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as cancelled:
             if attempt.why is None:
                 self._forget(attempt)
                 raise
-            ending = (
-                TimedOut(f"did not end within {_seconds(job)} and was ended")
-                if attempt.why == "deadline"
-                else Interrupted("ended by shutdown")
-            )
+            ending = _ended(attempt.why, job, is_proven=not isinstance(cancelled, Detached))
         except StillRunning as still:
             self._give_up(attempt, str(still))
             still.ended.add_done_callback(lambda _: self._finish(attempt, StuckRunEnded()))
@@ -193,7 +200,7 @@ class Runner:
             return
         attempt.is_stuck = True
         job = attempt.claim.job
-        within = _seconds(job) if isinstance(job, Job) and attempt.why == "deadline" else "the shutdown grace period"
+        within = _seconds(job) if isinstance(job, Job) and attempt.why == "deadline" else "its grace period"
         self._on_end(attempt.claim.run, Unproven(f"did not end within {within}: {why_not}"))
 
     def _finish(self, attempt: _Attempt, ending: Ending) -> None:
@@ -206,6 +213,16 @@ class Runner:
         if self._attempts.get(run_id) is attempt:  # after a lost lease a newer attempt may have replaced it
             del self._attempts[run_id]
         self._on_room()
+
+
+def _ended(why: Why, job: Job, *, is_proven: bool) -> Ending:
+    match why:
+        case "deadline":
+            return TimedOut(f"did not end within {_seconds(job)} and was ended")
+        case "cancel":
+            return Cancelled(is_proven=is_proven)
+        case _:
+            return Interrupted("ended by shutdown")
 
 
 def _name(claim: Claim) -> str:

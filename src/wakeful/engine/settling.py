@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from wakeful.core.run.effects import Alert
-from wakeful.core.run.results import Ending, StuckRunEnded, masked
+from wakeful.core.run.results import Done, Ending, StuckRunEnded, masked
 from wakeful.core.run.runs import Attempt, Run, RunKind
-from wakeful.core.run.settlement import Close, Wait
+from wakeful.core.run.settlement import Close, Wait, with_cancel_request
 from wakeful.core.run.transitions import closed, ended_attempt, waiting
 from wakeful.core.time.instants import Instant
 from wakeful.engine.claiming import Claim, claim_waiting
@@ -116,6 +116,7 @@ def conclude_all(
     before the first lane: they may lock further runs, and lanes are locked after all runs. `freed` are lanes of runs
     that were settled before."""
     kinds = [group._replace(pairs=_finished(group.pairs, hooks)) for group in kinds]
+    kinds = _with_cancel_requests(tx, kinds)
     pairs = [pair for group in kinds for pair in group.pairs]
     settled = [
         fate for keeper, locked, of_kind in kinds if of_kind for fate in keeper.settle(tx, locked, of_kind, now=now)
@@ -152,6 +153,22 @@ def conclude_all(
         tx.lanes.free_many(sorted(lanes))
     booked = hooks.accounts.book(tx, [Booked(*pair, fate) for pair, fate in zip(pairs, settled, strict=True)], now=now)
     return apply(tx, hooks, [*(effect for decision in settled for effect in decision.effects), *booked], now)
+
+
+def _with_cancel_requests(tx: Tx, kinds: Sequence[OfKind]) -> Sequence[OfKind]:
+    """A run that a person asked to cancel is not tried again, however its attempt ended."""
+    unsuccessful = [run.run_id for group in kinds for run, ending in group.pairs if not isinstance(ending, Done)]
+    requested = tx.cancels.among(unsuccessful) if unsuccessful else {}
+    if not requested:
+        return kinds
+    return [
+        group._replace(
+            pairs=[
+                (run, with_cancel_request(ending) if run.run_id in requested else ending) for run, ending in group.pairs
+            ]
+        )
+        for group in kinds
+    ]
 
 
 def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:

@@ -77,6 +77,11 @@ class StillRunning(Exception):
         self.ended = ended
 
 
+class Detached(asyncio.CancelledError):
+    """Raised in place of `CancelledError` by an action that could only close its connection: whether the target stopped
+    is not known."""
+
+
 class Action(Protocol):
     """Performs one kind of action.
 

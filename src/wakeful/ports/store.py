@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 from wakeful.core.time.instants import Instant
 from wakeful.ports.bus import Bus
+from wakeful.ports.cancels import Cancels
 from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
 from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, RunGlance, Runs
@@ -192,6 +193,8 @@ class Tx(Protocol):
     def origins(self) -> Origins: ...
     @property
     def handovers(self) -> Handovers: ...
+    @property
+    def cancels(self) -> Cancels: ...
     @property
     def deliveries(self) -> Deliveries: ...
     @property

@@ -18,10 +18,13 @@ pytest.register_assert_rewrite(
         for part in (
             "batches",
             "bus",
+            "cancels",
             "changes",
             "heartbeat",
             "ledger",
+            "moving",
             "outbox",
+            "plain",
             "plans",
             "self_scheduling",
             "slots",
@@ -33,6 +36,7 @@ pytest.register_assert_rewrite(
 
 from wakeful.testing.conformance_batches import TestBatches
 from wakeful.testing.conformance_bus import TestBus
+from wakeful.testing.conformance_cancels import TestCancels
 from wakeful.testing.conformance_changes import TestChanges
 from wakeful.testing.conformance_heartbeat import TestHeartbeats, TestSystemEvents
 from wakeful.testing.conformance_ledger import (
@@ -70,6 +74,7 @@ __all__ = [
     "TestBatches",
     "TestBus",
     "TestCadences",
+    "TestCancels",
     "TestChanges",
     "TestChannels",
     "TestDueRuns",

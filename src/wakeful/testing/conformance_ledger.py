@@ -309,25 +309,26 @@ class TestReadingTheLedger:
         """Every outcome, in the whole ledger and in one schedule, before an id."""
         store = await make_store()
         outcomes: list[Outcome] = [
-            "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed",
+            "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "cancelled", "skipped",
+            "missed",
         ]  # fmt: skip
 
         def put(tx: Tx) -> None:
-            rows = [a_run(n, outcome=outcomes[n % 9], schedule_id=1 + n // 9 % 2, owner=1) for n in range(1, 37)]
+            rows = [a_run(n, outcome=outcomes[n % 10], schedule_id=1 + n // 10 % 2, owner=1) for n in range(1, 41)]
             put_runs(tx, *(row._replace(owner=None) if row.outcome == "waiting" else row for row in rows))
             tx.alarms.set_many([run_alarm(row.run_id) for row in rows if row.outcome == "waiting"])
 
         await store.write(put)
-        await store.write(lambda tx: tx.runs.save_many([closed(36, NOW, outcome="unknown", stuck=1, owner=1)]))
+        await store.write(lambda tx: tx.runs.save_many([closed(40, NOW, outcome="unknown", stuck=1, owner=1)]))
         for place, outcome in enumerate(outcomes):
-            ids = [n for n in range(35, 0, -1) if n % 9 == place]
-            ids = [36, *ids] if outcome == "unknown" else ids
+            ids = [n for n in range(39, 0, -1) if n % 10 == place]
+            ids = [40, *ids] if outcome == "unknown" else ids
             page = await store.read(lambda tx: tx.runs.page(limit=9, outcome=outcome))
             assert [row.run_id for row in page] == ids
             page = await store.read(lambda tx: tx.runs.page(limit=1, outcome=outcome, before_id=ids[1]))
             assert [row.run_id for row in page] == [ids[2]]
             of_one = await store.read(lambda tx: tx.runs.page(limit=9, outcome=outcome, schedule_id=2))
-            assert [row.run_id for row in of_one] == [row_id for row_id in ids if row_id // 9 % 2 == 1]
+            assert [row.run_id for row in of_one] == [row_id for row_id in ids if row_id // 10 % 2 == 1]
 
     async def test_statistics_sum_up_what_runs_used(self, make_store: MakeStore) -> None:
         """Also under the names of 0.1; None if no run reported any."""

@@ -158,3 +158,15 @@ def test_why(ran: Cli) -> None:
     assert (said.code, said.err) == (0, "")
     assert said.out.strip()
     assert set(ran.ask("why", "good", "--at", "1h", "-o", "json").json) >= {"sentence", "facts"}
+
+
+def test_a_run_is_cancelled(ran: Cli) -> None:
+    """The command waits for the end and prints it; a second time it is refused, and so is what is no run."""
+    ran.ask("add", "endless", "--manual", "--command", "sleep 300")
+    run_id = ran.ask("run", "endless", "-o", "json").json["runId"]
+    said = ran.ask("runs", "cancel", run_id)
+    assert (said.code, said.out) == (0, f"run {run_id}: cancelled\n")
+    assert ran.ask("runs", "show", run_id, "-o", "json").json["outcome"] == "cancelled"
+    assert ran.ask("runs", "cancel", "x").code == 2
+    assert ran.ask("runs", "cancel").code == 2
+    assert "no run 4711" in ran.ask("runs", "cancel", "4711").err

@@ -85,6 +85,7 @@ VALUE_FUNCTIONS = {
     "engine.running.Runner.count",
     "engine.running.Runner.next_deadline",
     "engine.settler.Settler.kept",
+    "engine.running.Runner.run_ids",
     "engine.side_tasks.SideTasks.next_deadline",
     "features.delivery.incidents.of_channel",
     "features.delivery.queue.report",

@@ -107,12 +107,14 @@ class Interrupted:
 class Lost:
     """The node that held the run died or froze. `is_over = False`: what it had started could not be ended.
 
-    `is_reached = False`: the target was asked, and never received it."""
+    `is_reached = False`: the target was asked, and never received it. `is_ended`: the process it had started is
+    gone."""
 
     reason: str
     error: str
     is_over: bool = True
     is_reached: bool = True
+    is_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +134,15 @@ class Dropped:
 
 
 @dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A person cancelled the run. `is_proven = False`: its target did not confirm that it stopped; `is_stuck`: part
+    of it still runs here and could not be ended."""
+
+    is_proven: bool = True
+    is_stuck: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StuckRunEnded:
     """A stuck run was finally seen to end. `is_seen = False`: no process is left that could observe it."""
 
@@ -139,7 +150,7 @@ class StuckRunEnded:
 
 
 Result: TypeAlias = Done | HandedOver | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
-Ending: TypeAlias = Result | Lost | Forgotten | Dropped | StuckRunEnded
+Ending: TypeAlias = Result | Lost | Forgotten | Dropped | Cancelled | StuckRunEnded
 
 
 _DONE: Final = Done()

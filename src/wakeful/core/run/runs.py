@@ -19,10 +19,10 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from wakeful.core.time.instants import Instant
 
 Outcome: TypeAlias = Literal[
-    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
+    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "cancelled", "skipped", "missed"
 ]
 RungName: TypeAlias = Literal["claimed", "sent", "accepted", "started", "finished"]
-Trigger: TypeAlias = Literal["schedule", "catchUp", "manual", "wake"]
+Trigger: TypeAlias = Literal["schedule", "catchUp", "manual", "wake", "backfill", "replay"]
 RunKind: TypeAlias = str
 
 OPEN: Final[frozenset[Outcome]] = frozenset({"running", "waiting"})
@@ -34,13 +34,18 @@ RUNGS: Final[tuple[RungName, ...]] = ("claimed", "sent", "accepted", "started", 
 # sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late proof
 # may turn them into what really happened; the others are final.
 TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
-    "waiting": frozenset({"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "missed"}),
-    "running": frozenset({"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped"}),
+    "waiting": frozenset(
+        {"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "cancelled", "missed"}
+    ),
+    "running": frozenset(
+        {"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "cancelled", "skipped"}
+    ),
     "unconfirmed": frozenset({"succeeded", "failed"}),
-    "unknown": frozenset({"succeeded", "failed", "timedOut"}),
+    "unknown": frozenset({"succeeded", "failed", "timedOut", "cancelled"}),
     "succeeded": frozenset(),
     "failed": frozenset(),
     "timedOut": frozenset(),
+    "cancelled": frozenset(),
     "skipped": frozenset(),
     "missed": frozenset(),
 }

@@ -19,6 +19,7 @@ from wakeful.core.delivery.incidents import BAD, WELL, failing, good_needed, tro
 from wakeful.core.run.effects import Effect, Observed
 from wakeful.core.run.results import (
     Busy,
+    Cancelled,
     Done,
     Dropped,
     Ending,
@@ -59,8 +60,15 @@ TIMED_OUT: Final = ("TimeoutError", "OSError", "Exception")
 REMOVED: Final = "removed"
 """The reason of a schedule that is done because a person removed it."""
 
+CANCELLED: Final = "cancelled"
+"""The reason of a run that is unknown because its target did not confirm that it stopped after it was cancelled."""
+
 ENTRUSTED: Final = "turn"
 """The reason of a run that waits because it was handed over to the heartbeat."""
+
+
+# More good instants than any incident needs: the observation ends only an incident that was not reported.
+_NEVER: Final = 1 << 30
 
 
 class Close(NamedTuple):
@@ -74,6 +82,11 @@ class Close(NamedTuple):
     is_counted: bool = True  # whether an error counts towards the errors in a row
     is_urgent: bool = False  # alert people immediately
     is_observed: bool = True  # False: a person ended it and needs no alert
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether a person cancelled it, with or without proof that it stopped."""
+        return self.outcome == "cancelled" or (self.outcome == "unknown" and self.reason == CANCELLED)
 
 
 class Wait(NamedTuple):
@@ -155,6 +168,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return Close("unknown", run.rung, error, reason, is_counted=False)
         case Dropped(reason=reason, error=error):
             return _given_up(run, reason, error)
+        case Cancelled():
+            return after_cancel(run, ending)
         case StuckRunEnded(is_seen=is_seen):
             return _after_stuck(run, is_seen)
         case _:
@@ -228,11 +243,37 @@ def _given_up(run: Run, reason: str, error: str | None) -> Close:
     return Close("skipped", run.rung, error, reason)
 
 
+def after_cancel(run: Run, cancelled: Cancelled) -> Close:
+    """A cancelled run is not an error. Without proof that its target stopped, its result is unknown."""
+    is_unsent = rung_index(run.rung) <= rung_index("claimed")
+    if not cancelled.is_stuck and (cancelled.is_proven or is_unsent):
+        return Close("cancelled", run.rung, run.error, is_counted=False, is_observed=False)
+    error = "cancelled, and its target did not confirm that it stopped"
+    return Close("unknown", run.rung, error, CANCELLED, stuck=cancelled.is_stuck, is_counted=False, is_observed=False)
+
+
+def with_cancel_request(ending: Ending) -> Ending:
+    """The ending of a run that a person asked to cancel: it is not tried again. Success that came first counts."""
+    match ending:
+        case Done() | Cancelled():
+            return ending
+        case Unproven():
+            return Cancelled(is_proven=False, is_stuck=True)
+        case Unconfirmed() | Forgotten():
+            return Cancelled(is_proven=False)
+        case Lost(is_over=is_over, is_reached=is_reached, is_ended=is_ended):
+            return Cancelled(is_proven=is_over and (is_ended or not is_reached), is_stuck=not is_over)
+        case StuckRunEnded(is_seen=is_seen):
+            return Cancelled() if is_seen else ending
+        case _:
+            return Cancelled()
+
+
 def after_close(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, *, now: Instant
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after one of its runs closed, and the effects."""
-    if close.outcome in NOT_RUN:
+    if close.outcome in NOT_RUN or (close.is_cancelled and run.started_at is None):
         return _finish_if_spent(release(cadence, run, close), rules, now), ()
     open_run_id, queued_run_id = _held_after(cadence, run, close)
     is_success = close.outcome == "succeeded"
@@ -275,6 +316,8 @@ def _observed(
     makes up for a one-shot that failed."""
     is_good = close.outcome == "succeeded"
     is_makeup = is_good and cadence.state == "done"
+    if close.is_cancelled:
+        return _excused(cadence, policy, run)
     if (run.trigger == "manual" and not is_makeup) or not close.is_observed or cadence.state_reason == REMOVED:
         return cadence, ()
     if not is_good and not run.is_open:  # late proof of what was already bad
@@ -286,6 +329,16 @@ def _observed(
     name, owner_id = failing(cadence.schedule_id), cadence.schedule_id
     good = Observed(name, True, run.due_at, run.run_id, None, owner_id, needed=needed, alert=policy.alert)
     return moved, (good,)
+
+
+def _excused(cadence: Cadence, policy: Policy, run: Run) -> tuple[Cadence, tuple[Effect, ...]]:
+    """A cancelled run is not bad, even if its last attempt failed: an incident that is only watched because of that
+    attempt ends, one that was reported does not."""
+    if cadence.trouble != BAD or cadence.consecutive_errors:
+        return cadence, ()
+    name, owner_id = failing(cadence.schedule_id), cadence.schedule_id
+    good = Observed(name, True, run.due_at, run.run_id, None, owner_id, needed=_NEVER, alert=policy.alert)
+    return cadence._replace(trouble=WELL), (good,)
 
 
 def _bad(cadence: Cadence, rules: Rules, policy: Policy, run: Run, error: str | None, *, is_urgent: bool) -> Observed:

@@ -128,7 +128,7 @@ class MessageRuns(AgentRuns):
         if close.outcome != "succeeded":
             text = f"Your message could not be answered: {close.error or close.reason or close.outcome}"
             note = Deliver(text, channel, to, run.run_id, conversation(channel, to), is_note=True)
-            if close.reason == "quota":  # already known, and resolves by itself
+            if close.reason == "quota" or close.is_cancelled:  # already known
                 return close, (note,)
             return close, (note, Alert(unanswered(run.schedule_id), f"run {run.run_id}: {close.error}"))
         reply = ending.reply if isinstance(ending, Done) else None

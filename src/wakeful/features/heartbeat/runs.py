@@ -83,7 +83,7 @@ class TurnRuns(AgentRuns):
         cadence = cadence._replace(backoff_until=None)  # beats keep their grid; a retry is requested separately
         if _kept(run).get("agent") == terms.agent:  # else the session belongs to another agent
             cadence = in_session(cadence, session_of(ending), self._node)
-        is_failed = settlement.outcome in ERRORS
+        is_failed = settlement.outcome in ERRORS and not settlement.is_cancelled
         if settlement.reason == NOTHING_TO_DO:
             heartbeat = without_turn(heartbeat)
         elif run.is_open:

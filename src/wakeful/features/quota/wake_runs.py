@@ -7,6 +7,7 @@ from wakeful.core.delivery.incidents import slot_incident
 from wakeful.core.run.effects import Effect, Observed
 from wakeful.core.run.results import (
     Busy,
+    Cancelled,
     Done,
     Dropped,
     Ending,
@@ -22,7 +23,7 @@ from wakeful.core.run.results import (
     Unproven,
 )
 from wakeful.core.run.runs import ERRORS, Run
-from wakeful.core.run.settlement import Close, Settlement, Wait
+from wakeful.core.run.settlement import Close, Settlement, Wait, after_cancel
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import after_crash
 from wakeful.core.slot.slot import Slot, SlotRules, is_warm
@@ -172,6 +173,8 @@ def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now:
             return Settled(_given_up(run, slot, reason)), _dropped(slot, rules, reason, now)
         case Unconfirmed(error=error):
             return Settled(Close("unconfirmed", run.rung, error)), slot
+        case Cancelled():
+            return Settled(after_cancel(run, ending)), advanced(slot, rules, now=now)
         case _:
             return Settled(_alone(run, ending, now)), slot
 
@@ -183,7 +186,7 @@ def _observed(run: Run, settlement: Settlement, slot: str) -> tuple[Effect, ...]
     if isinstance(settlement, Wait):
         is_bad, error = settlement.attempt_outcome in ("failed", "timedOut"), settlement.error
     else:
-        is_bad, error = settlement.outcome in ERRORS, settlement.error
+        is_bad, error = settlement.outcome in ERRORS and not settlement.is_cancelled, settlement.error
     if is_bad:
         said = f"it could not be woken: {error}"
         return (Observed(slot_incident(slot), False, run.due_at, run.run_id, said),)
@@ -286,6 +289,8 @@ def _alone(run: Run, ending: Ending, now: Instant) -> Settlement:
             return Close("unknown", run.rung, error, reason)
         case HandedOver():
             return Close("unconfirmed", run.rung)
+        case Cancelled():
+            return after_cancel(run, ending)
 
 
 def _lost(run: Run, reason: str, error: str, is_over: bool, now: Instant) -> Settlement:

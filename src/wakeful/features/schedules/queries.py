@@ -252,8 +252,16 @@ def runs(
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
     said = _deliveries(tx, [row.run_id for row in rows])
+    cancels = tx.cancels.among([row.run_id for row in rows])
     return [
-        view_run(row, names[row.schedule_id], attempts.get(row.run_id, ()), said.get(row.run_id, ())) for row in rows
+        view_run(
+            row,
+            names[row.schedule_id],
+            attempts.get(row.run_id, ()),
+            said.get(row.run_id, ()),
+            cancels.get(row.run_id),
+        )
+        for row in rows
     ]
 
 
@@ -263,7 +271,8 @@ def run(tx: Tx, run_id: int) -> RunView:
     if row is None:
         raise NotFound(f"there is no run {run_id}")
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]
-    return view_run(row, slug, tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id, ()))
+    attempts, said = tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id, ())
+    return view_run(row, slug, attempts, said, tx.cancels.among([run_id]).get(run_id))
 
 
 def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:

@@ -18,6 +18,7 @@ from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.ports.cancels import CancelRequest
 from wakeful.ports.outbox import Delivery, Purpose, public_id
 from wakeful.ports.store import RunGlance, Schedule
 
@@ -105,6 +106,7 @@ class RunView:
     refused_tools: tuple[str, ...] = ()  # tools that the agent was not allowed to use
     delivery: RunDelivery | None = None  # the first one; None if no delivery was requested
     deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
+    cancel_requested_at: datetime | None = None
 
     @property
     def cost(self) -> float | None:
@@ -150,6 +152,8 @@ class RunView:
             out["blockedBy"] = str(self.blocked_by)
         if self.is_stuck:
             out["stuck"] = True
+        if self.cancel_requested_at is not None:
+            out["cancelRequestedAt"] = as_text(self.cancel_requested_at)
         if self.reasons:
             out["reasons"] = list(self.reasons)
         if self.refused_tools:
@@ -306,7 +310,7 @@ def view_schedule(
         enabled=cadence.state not in ("disabled", "done"),
         next_run=as_datetime(next_at),
         last_run=as_datetime(last_run_at),
-        last_result=None if last_outcome is None else "error" if last_outcome in ERRORS else "success",
+        last_result=_last_result(last_outcome),
         last_outcome=last_outcome,
         last_error=last_error,
         session_id=cadence.session_id,
@@ -343,7 +347,13 @@ def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
     )
 
 
-def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Sequence[RunDelivery] = ()) -> RunView:
+def view_run(
+    run: Run,
+    slug: str,
+    attempts: Sequence[Attempt],
+    deliveries: Sequence[RunDelivery] = (),
+    cancel: CancelRequest | None = None,
+) -> RunView:
     """A ledger row with its attempts, the current one last."""
     kept = json.loads(run.result) if run.result else {}
     earlier = tuple(
@@ -387,6 +397,7 @@ def view_run(run: Run, slug: str, attempts: Sequence[Attempt], deliveries: Seque
         ),
         reasons=_reasons(run),
         refused_tools=tuple(kept.get("refusedTools", ())),
+        cancel_requested_at=None if cancel is None else as_datetime(cancel.requested_at),
     )
 
 
@@ -442,6 +453,13 @@ def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, Outco
         began_at = cadence.last_run_at if open_run.reason == "busy" else open_run.started_at
         return began_at, "failed", open_run.error
     return cadence.last_run_at, cadence.last_outcome, cadence.last_error
+
+
+def _last_result(outcome: Outcome | None) -> str | None:
+    """In the words of 0.1's first clients; a cancelled run is neither."""
+    if outcome is None or outcome == "cancelled":
+        return None
+    return "error" if outcome in ERRORS else "success"
 
 
 def as_text(at: datetime | None) -> str | None:

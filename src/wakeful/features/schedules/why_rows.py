@@ -39,6 +39,8 @@ def _how_it_ended(row: Run, times: TimeFormat) -> str:
             return f"timed out after {took}{tries}{_got(row)}: {error}"
         case "unconfirmed":
             return f"is unconfirmed{_got(row)}: {error}"
+        case "cancelled":
+            return "was cancelled before it started" if row.started_at is None else f"was cancelled after {took}{tries}"
         case _:
             return f"ended with an unknown result{tries}{_got(row)}: {error}"
 
@@ -239,6 +241,8 @@ def in_short(row: Run) -> str:
             return "is unconfirmed"
         case "unknown":
             return "ended with an unknown result"
+        case "cancelled":
+            return "was cancelled"
         case outcome:
             return str(outcome)
 

@@ -21,6 +21,7 @@ from wakeful.core.delivery.incidents import GOOD_USUAL, good_needed, handler_inc
 from wakeful.core.run.effects import Alert, Counts, Observed
 from wakeful.core.run.results import (
     Busy,
+    Cancelled,
     Done,
     Dropped,
     Ending,
@@ -36,7 +37,7 @@ from wakeful.core.run.results import (
     Unproven,
 )
 from wakeful.core.run.runs import Run, stretch
-from wakeful.core.run.settlement import Close, Settlement, Wait
+from wakeful.core.run.settlement import CANCELLED, Close, Settlement, Wait, after_cancel
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import next_after, tally
@@ -107,6 +108,8 @@ def settle_run(
             return fate._replace(flow=_stop(tx, fate.flow, f"run {run.run_id}: {error}; {RESUME}", now))
         case Dropped(reason=reason):
             return _abandon(tx, flow, own, run, reason, None, now)
+        case Cancelled():
+            return _cancel(tx, flow, own, run, ending, known, now)
         case StuckRunEnded():
             return _abandon(tx, flow, own, run, "ended after its deadline", run.error, now)
         case _:
@@ -278,6 +281,26 @@ def _abandon(
     elif said is not None:
         close = Close("failed", run.rung, said, reason)
     return Fate(Settled(close), flow, reached(own, "abandoned", now)._replace(awaits=None))
+
+
+def _cancel(
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, cancelled: Cancelled, known: Known, now: Instant
+) -> Fate:
+    """A person cancelled the run. What it reserved is released, or skipped if the side effect may have happened. The
+    handler waits: a producer for its next time, a consumer as after a failure, or it would start again immediately."""
+    if cancelled.is_stuck:
+        return _ask_person(tx, flow, own, run, "it was cancelled and could not be ended", now)
+    fate = _abandon(tx, flow, own, run, CANCELLED, None, now)
+    is_certain = own.phase != "mutating" and cancelled.is_proven
+    close = after_cancel(run, cancelled if is_certain else Cancelled(is_proven=False))
+    handler = fate.flow.handlers.get(own.handler)
+    if handler is not None:
+        handler = handler._replace(held_until=now + backoff(1 + handler.tries))
+        producer = None if isinstance(known, Broken) else known.handlers.get(own.handler)
+        if isinstance(producer, Producer):
+            handler = handler._replace(held_until=None, next_at=next_after(producer.timing, max(now, run.planned_at)))
+        fate = fate._replace(flow=with_handler(fate.flow, handler))
+    return fate._replace(settled=Settled(close))
 
 
 def _back_to_start(tx: Tx, flow: WorkflowState, own: HandlerRun, now: Instant) -> tuple[WorkflowState, HandlerRun]:

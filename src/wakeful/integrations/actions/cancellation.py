@@ -1,8 +1,11 @@
-"""Finishing cleanup despite cancellation."""
+"""Cancellation: finishing cleanup despite it, and saying that it proves nothing about a remote target."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
+
+from wakeful.ports.action import Detached
 
 T = TypeVar("T")
 
@@ -19,3 +22,12 @@ async def see_through(work: Coroutine[Any, Any, T]) -> T:
         except asyncio.CancelledError:
             continue
     return task.result()
+
+
+@contextmanager
+def remote() -> Iterator[None]:
+    """While a remote target works: cancellation closes the connection, and does not prove that the target stopped."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        raise Detached from None

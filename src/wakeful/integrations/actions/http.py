@@ -10,6 +10,7 @@ from wakeful.core.run.results import Done, Failed, Result, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import OUTPUT_MAX, ActionSpec, Http
 from wakeful.core.time.instants import format_instant
+from wakeful.integrations.actions.cancellation import remote
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
 from wakeful.integrations.system.text import one_line
@@ -51,7 +52,8 @@ class HttpAction:
         await self._exchanges.prepare()
         await ladder.climb("sent")
         try:
-            response = await self._exchanges.send(_request(request, fire), RequestContext(ACTION, fire.slug))
+            with remote():
+                response = await self._exchanges.send(_request(request, fire), RequestContext(ACTION, fire.slug))
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         return self._result(response)

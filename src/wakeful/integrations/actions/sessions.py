@@ -17,8 +17,8 @@ from wakeful.integrations.actions.deadline import Deadline, pause
 from wakeful.integrations.actions.process_table import Member, session_members
 from wakeful.integrations.system.threads import in_thread
 
-END_GRACE: Final[Duration] = 5 * SECOND
-"""How long a process may take to exit after SIGTERM."""
+END_GRACE: Final[Duration] = 4 * SECOND
+"""How long a process may take to exit after SIGTERM. A cancelled run must have ended after 5 s."""
 
 KILL_PATIENCE: Final[Duration] = 5 * SECOND
 """How long a killed process may take to disappear; longer means that it hangs in the kernel."""

@@ -19,6 +19,7 @@ from wakeful.core.run.results import Failed
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.time.instants import MINUTE, Duration
+from wakeful.integrations.actions.cancellation import remote
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.reply import marked, reply_of
@@ -210,14 +211,15 @@ class ChatAgent:
         key = fire.idempotency_key if not ask.rounds else f"{fire.idempotency_key}-{len(ask.rounds)}"
         headers = {"Idempotency-Key": key}
         try:
-            response = await self._client.request(
-                "POST",
-                self._dialect.path,
-                RequestContext("agent-message", fire.slug),
-                json_body=self._dialect.body(ask),
-                headers=headers,
-                limit=self._settings.answer_within,
-            )
+            with remote():
+                response = await self._client.request(
+                    "POST",
+                    self._dialect.path,
+                    RequestContext("agent-message", fire.slug),
+                    json_body=self._dialect.body(ask),
+                    headers=headers,
+                    limit=self._settings.answer_within,
+                )
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         if not response.is_ok:

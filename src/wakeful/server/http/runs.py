@@ -19,6 +19,7 @@ from wakeful.observe.log_reading import RunLog
 from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
 from wakeful.server.http.json_text import JsonText
+from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Refused
 from wakeful.server.http.requests import new_router, read_json, run_cursor, run_id_of
 from wakeful.server.http.shapes import answer, body, problems
@@ -57,6 +58,19 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
         until = app.moment().now if run.ended_at is None else as_instant(run.ended_at, "endedAt")
         found = await log_of_run(run.run_id, as_instant(run.planned_at, "plannedAt"), until)
         return JSONResponse({**run.to_json(), "log": found.lines, "logIsCut": found.is_cut})
+
+    @router.post(
+        "/{id}/cancel",
+        summary="Cancel a run",
+        status_code=202,
+        responses={202: answer(shapes.Run, "It is cancelled, or will be."), **problems(404, 409)},
+    )
+    async def cancel_run(id: RunPath, request: Request) -> Response:
+        """A waiting run is cancelled immediately, a running one as soon as it is proven to have stopped. 409 if it has
+        ended."""
+        caller = caller_of(request.scope)
+        run = await app.cancel(run_id_of(id), by="" if caller is None else caller.name)
+        return JSONResponse(run.to_json(), status_code=202)
 
     @router.post(
         "/{id}/receipt",

@@ -22,10 +22,10 @@ Slug = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,63}$", examples=["d
 RunId = Annotated[str, Field(pattern=r"^[0-9]{1,18}$", examples=["42"])]
 Rung = Literal["claimed", "sent", "accepted", "started", "finished"]
 Outcome = Literal[
-    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "skipped", "missed"
+    "running", "waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "cancelled", "skipped", "missed"
 ]
 Priced = Literal["reported", "table", "unknown"]
-Trigger = Literal["schedule", "catchUp", "manual", "wake"]
+Trigger = Literal["schedule", "catchUp", "manual", "wake", "backfill", "replay"]
 Health = Literal["ok", "failing", "late", "waiting", "off"]
 Status = Literal["idle", "running", "waiting", "paused", "disabled", "invalid", "done"]
 
@@ -167,6 +167,7 @@ class Run(Shape):
     deliveries: Annotated[list[RunDelivery], Field(description="one for each recipient")] = []
     blocked_by: RunId | None = None
     stuck: bool = False
+    cancel_requested_at: Annotated[At | None, Field(description="when a person asked to cancel it")] = None
     reasons: Annotated[list[str], Field(description="for a turn: all wake requests, in order")] = []
     ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
     refused_tools: Annotated[list[str], Field(description="tools that the agent was not allowed to use")] = []

@@ -7,6 +7,7 @@ from wakeful.ports.plain import PlainPath
 from wakeful.ports.store import Alarms, Cadences, Lanes, Report, Runs
 from wakeful.stores.shared.answers import SharedAnswers
 from wakeful.stores.shared.bus import SharedBus
+from wakeful.stores.shared.cancels import SharedCancels
 from wakeful.stores.shared.channels import SharedChannels
 from wakeful.stores.shared.database import Database
 from wakeful.stores.shared.deliveries import SharedDeliveries
@@ -48,6 +49,7 @@ class StoreTx:
         "budgets",
         "bus",
         "cadences",
+        "cancels",
         "changes",
         "channels",
         "charges",
@@ -106,6 +108,7 @@ class StoreTx:
         self.handovers = SharedHandovers(db)
         self.charges = SharedCharges(db)
         self.budgets = SharedBudgets(db, self.charges)
+        self.cancels = SharedCancels(db)
 
     def report(self, report: Report) -> None:
         self.changes.append(report)

@@ -236,3 +236,10 @@ CREATE TABLE proposals (
 );
 CREATE INDEX proposals_pending ON proposals (status, owner, slug);
 CREATE INDEX proposals_slug ON proposals (slug, asked_at);
+
+-- Cancel: which runs people asked to cancel. The node that owns the run ends it.
+CREATE TABLE cancels (
+  run_id       bigint PRIMARY KEY,
+  requested_at bigint NOT NULL,
+  requested_by text NOT NULL
+);

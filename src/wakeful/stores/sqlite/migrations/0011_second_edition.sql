@@ -259,3 +259,10 @@ CREATE TABLE proposals (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX proposals_pending ON proposals (status, owner, slug);
 CREATE INDEX proposals_slug ON proposals (slug, asked_at);
+
+-- Cancel: which runs people asked to cancel. The node that owns the run ends it.
+CREATE TABLE cancels (
+  run_id       INTEGER PRIMARY KEY,
+  requested_at INTEGER NOT NULL,
+  requested_by TEXT NOT NULL
+) STRICT;

@@ -39,6 +39,7 @@ const OUTCOMES = {
   timedOut: "timed out",
   unconfirmed: "unconfirmed",
   unknown: "unknown",
+  cancelled: "cancelled",
   skipped: "skipped",
   missed: "missed",
   planned: "planned",

@@ -16,6 +16,7 @@ const OUTCOMES = [
   ["timedOut", "Timed out"],
   ["unconfirmed", "Unconfirmed"],
   ["unknown", "Unknown"],
+  ["cancelled", "Cancelled"],
   ["skipped", "Skipped"],
   ["missed", "Missed"],
 ];

@@ -24,6 +24,7 @@ const LEGEND = [
   "timedOut",
   "unconfirmed",
   "unknown",
+  "cancelled",
   "skipped",
   "missed",
   "running",
