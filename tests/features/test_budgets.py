@@ -10,6 +10,10 @@ from wakeful import every, once
 from wakeful.app.money import Budgets
 from wakeful.core.errors import Invalid
 from wakeful.core.time.instants import HOUR
+from wakeful.features.heartbeat.feature import HeartbeatFeature
+from wakeful.features.heartbeat.rules import HeartbeatTerms
+
+QUIET = HeartbeatTerms(enabled=False)
 
 
 async def _prompt(app: Bench, slug: str, timing: Any = None, **options: Any) -> None:
@@ -259,3 +263,75 @@ def test_a_budget_needs_a_limit() -> None:
         command = {"schedule": given["schedule"], "command": {"argv": ["true"]}, "budget": {"perDay": 1}}
         definition_from_json(command, default_zone="UTC", slug="a")
     assert refused.value.errors[0].field == "budget"
+
+
+@virtual
+async def test_a_person_is_answered_when_the_budget_is_used_up(world: World) -> None:
+    """The answer says so."""
+    heard: list[str] = []
+
+    async def hear(text: str) -> None:
+        heard.append(text)
+
+    agent = Spender(world, 0.9)
+    app = await open_spending(
+        world, agent, budgets=Budgets(day=1.0), people={"phone": hear}, heartbeat=HeartbeatFeature(QUIET)
+    )
+    await _prompt(app, "report", every("6h"))
+    await world.sleep("6h1m")
+    await app.message("phone", "me", "hello?")
+    await world.sleep("1m")
+    assert len(agent.fires) == 2
+    assert any(text.startswith("done") and "daily budget of all agents is used up" in text for text in heard)
+    assert _sums(world) == [("all", "day", 1_800_000_000, 0)]
+
+
+@virtual
+async def test_why_explains_a_budget(world: World) -> None:
+    """For an instant that was skipped, and for a one-shot that waits."""
+    agent = Spender(world, 0.9)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "report", every("6h"))
+    await _prompt(app, "single", once("+11h"))
+    await world.sleep("12h1m")
+    skipped = (await app.why("report", at="2026-01-01T12:00:00Z")).sentence
+    assert "0.90 USD of 1.00 USD" in skipped and "2026-01-02" in skipped
+    waiting = (await app.why("single")).sentence
+    assert "budget" in waiting and "0.90 USD of 1.00 USD" in waiting
+
+
+@virtual
+async def test_the_brake_stops_an_agent_that_costs_ten_times_its_median(world: World) -> None:
+    """Five times is an incident, ten times stops it until a person lets it go on."""
+    agent = Spender(world, 0.01)
+    app = await open_spending(world, agent, budgets=Budgets(brake=True))
+    await _prompt(app, "poll", every("20m"))
+    await world.sleep("5h")
+    assert world.reported() == []
+    agent.cost = 0.06
+    await world.sleep("1h10m")
+    assert world.reported() == ["expensive:default"]
+    agent.cost = 0.2
+    await world.sleep("1h10m")
+    assert world.reported() == ["expensive:default", "brake:default"]
+    turns = len(agent.fires)
+    await world.sleep("1h")
+    assert len(agent.fires) == turns
+    assert (await ledger(app, "poll"))[-1].endswith("skipped (brake)")
+    await app.release_agent("default")
+    agent.cost = 0.01
+    await world.sleep("30m")
+    assert len(agent.fires) > turns
+
+
+@virtual
+async def test_without_the_brake_it_is_only_reported(world: World) -> None:
+    """`brake = false` is the default."""
+    agent = Spender(world, 0.01)
+    app = await open_spending(world, agent)
+    await _prompt(app, "poll", every("20m"))
+    await world.sleep("5h")
+    agent.cost = 0.2
+    await world.sleep("2h")
+    assert world.reported() == ["expensive:default"]
+    assert len(agent.fires) == 21

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from wakeful.app.action_forms import ON_DUE, register
 from wakeful.app.agent_tools import AgentToolbox
 from wakeful.app.agents import Agents
+from wakeful.app.costs import Costs
 from wakeful.app.delivery import Delivering
 from wakeful.app.heartbeat import HeartbeatCommands
 from wakeful.app.merging import definition_options
@@ -25,7 +26,7 @@ from wakeful.ports.agent import Toolbox
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents):
+class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents, Costs):
     """A durable scheduler over one store.
 
     `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one

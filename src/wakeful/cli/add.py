@@ -49,7 +49,19 @@ def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dr
             return
         done = "is valid; nothing was written" if dry_run else "added" if answer.status == CREATED else "updated"
         tell(view, upcoming, done)
+        tell_cost(view.get("cost"))
     warn(daemon, answer)
+
+
+def tell_cost(cost: Mapping[str, Any] | None) -> None:
+    """Print what a month of a prompt schedule costs at this rhythm."""
+    from wakeful.cli.costs import dollars
+
+    if cost is None or not cost["perMonth"]["runs"]:
+        return
+    month = cost["perMonth"]
+    estimate = "unknown until it has run" if month["cost"] is None else f"about {dollars(month['cost'])}"
+    say(f"Cost of 30 days: {estimate} ({month['runs']} runs)")
 
 
 def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:

@@ -40,6 +40,10 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "stats": ("runs", "Show the statistics of one schedule."),
         "why": ("runs", "Explain in one sentence why it ran, or did not."),
     },
+    "Money": {
+        "cost": ("costs", "Show what agents cost, by schedule, agent, model or day."),
+        "budget": ("costs", "Show the budgets, or set one."),
+    },
     "The heartbeat": {
         "wake": ("heartbeat", "Request a heartbeat turn."),
         "heartbeat": ("heartbeat", "Show the heartbeat and its last turns."),

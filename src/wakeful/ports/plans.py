@@ -109,6 +109,10 @@ class Schedules(Protocol):
         """Existing schedules that may name a quota slot, in id order: those whose definition mentions one."""
         ...
 
+    def with_budget(self, *, after_id: int, limit: int) -> list[Schedule]:
+        """Existing schedules with a `budget`, in id order."""
+        ...
+
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
         """Deleted schedules that had this slug, newest first."""
         ...

@@ -73,6 +73,7 @@ VALUE_FUNCTIONS = {
     "features.schedules.compiled.agent_of",
     "features.schedules.compiled.Compilations.of_run",
     "app.bootstrap.parts.Parts.conditions",
+    "app.costs.Costs.cost_of",
     "app.lifecycle.AppLifecycle.is_started",
     "core.run.transitions.climbed",
     "core.schedule.cadence.due_at",

@@ -256,7 +256,7 @@ SCHEDULE: Final[Object[Definition]] = Object(
     read_back=(
         "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
         "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
-        "owner", "lineage", "approval",
+        "owner", "lineage", "approval", "cost",
     ),
 )  # fmt: skip
 """A whole definition, as users write it."""

@@ -97,8 +97,10 @@ class Money:
         rows = {(row.scope, row.unit, row.period): row for row in tx.budgets.current(now)}
         for limit in effective(tx, self.terms):
             row = rows.get((limit.scope, limit.unit, limit.period))
-            if limit.scope in (EVERYTHING, f"{AGENT}{agent}") and row is not None and row.spent >= limit.amount:
-                return f"({budget_name(limit)} is used up; messages are still answered)".capitalize()
+            if row is None or limit.scope not in (EVERYTHING, f"{AGENT}{agent}"):
+                continue
+            if row.spent >= limit.amount or row.spent + row.reserved > limit.amount:
+                return f"({budget_name(limit)} is used up; messages are still answered)"
         return None
 
 

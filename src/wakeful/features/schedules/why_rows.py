@@ -49,6 +49,7 @@ _FAILED_WHY: Final = {
     "busy": ", because its target stayed busy",
     "throttled": ", because its target asked for a later retry",
     "quota": ", because its agent's quota is used up",
+    "budget": ", and was not retried because a budget is used up",
     "crash": ", because the node that ran it died",
     "shutdown": ", because its node was shut down",
     "paused": ", and was not retried because the schedule was paused",
@@ -116,6 +117,10 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
         case "quota":
             because = f"because {_used_up(case)}" if row.error is None else f"because {_error(row)}"
             return f"for quota until {until}, {because}"
+        case "budget" | "brake" if row.error is not None:
+            return f"until {until}, because {_error(row)}"
+        case "check":
+            return "to start: its check found something"
         case "queued":
             behind = case.blocker
             return "in the queue" if behind is None else f"in the queue behind {named_run(behind, case)}"
@@ -181,6 +186,10 @@ def _why_skipped(case: WhyCase, row: Run, times: TimeFormat) -> str:
             return "schedules were switched off (standby)"
         case "quota":
             return _used_up(case)
+        case "budget" | "brake" if row.error is not None:
+            return _error(row)
+        case "nothing to do":
+            return "its check found nothing to do"
         case "outside active hours":
             return "it is outside the active hours"
         case str(reason) if reason.startswith(MINIMUM_INTERVAL):

@@ -116,7 +116,7 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Schedule, "The current state.", ETag=ETAG), **problems(404)},
     )
     async def get_schedule(slug: SlugPath) -> Response:
-        return _shown(await app.get(known_slug(slug)))
+        return await _shown(app, await app.get(known_slug(slug)))
 
 
 def _add_put(router: APIRouter, app: Wakeful) -> None:
@@ -140,7 +140,7 @@ def _add_put(router: APIRouter, app: Wakeful) -> None:
         """Its state (next time, pause, error count) is kept; only a changed timing is planned again."""
         guard = if_match(if_match_header) or if_none_match(if_none_match_header)
         written = await app.write(slug, await read_json(request), guard=guard, is_rehearsal=dry_run)
-        return _written(written, is_rehearsal=dry_run)
+        return await _written(app, written, is_rehearsal=dry_run)
 
 
 def _add_patch(router: APIRouter, app: Wakeful) -> None:
@@ -165,7 +165,7 @@ def _add_patch(router: APIRouter, app: Wakeful) -> None:
             refuse("", "a patch is a JSON object; write {…}")
         guard = if_match(if_match_header)
         written = await app.patch(known_slug(slug), changes, guard=guard, is_rehearsal=dry_run)
-        return _written(written, is_rehearsal=dry_run)
+        return await _written(app, written, is_rehearsal=dry_run)
 
 
 def _add_delete(router: APIRouter, app: Wakeful) -> None:
@@ -227,7 +227,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         """Nothing starts until it is resumed, or until a time; a run in progress finishes."""
         data = await read_object(request, known=("until",))
         await app.pause(known_slug(slug), until_of(data, app.moment().now))
-        return _shown(await app.get(slug))
+        return await _shown(app, await app.get(slug))
 
     @router.post(
         "/{slug}/resume",
@@ -238,7 +238,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         """Continues a paused or disabled schedule from now on; resets the error count."""
         await read_object(request, known=())
         await app.resume(known_slug(slug))
-        return _shown(await app.get(slug))
+        return await _shown(app, await app.get(slug))
 
     @router.post(
         "/{slug}/acknowledge",
@@ -249,7 +249,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         """Closes its incident without a recovery message; a failed one-shot is done."""
         await read_object(request, known=())
         await app.acknowledge(known_slug(slug))
-        return _shown(await app.get(slug))
+        return await _shown(app, await app.get(slug))
 
 
 def _add_questions(router: APIRouter, app: Wakeful) -> None:
@@ -317,8 +317,8 @@ def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant) -> str:
     return f'{{"schedules":[{",".join(shown)}],"next":{encode(page.next)}}}'
 
 
-def _shown(view: ScheduleView) -> Response:
-    return JsonText(view.to_text(), headers={"ETag": etag_of(view)})
+async def _shown(app: Wakeful, view: ScheduleView) -> Response:
+    return JsonText(view.to_text(cost=await app.cost_of(view)), headers={"ETag": etag_of(view)})
 
 
 def warning_header(warnings: Sequence[str]) -> dict[str, str]:
@@ -326,11 +326,13 @@ def warning_header(warnings: Sequence[str]) -> dict[str, str]:
     return {"Wakeful-Warning": "; ".join(warnings)} if warnings else {}
 
 
-def _written(written: WrittenSchedule, *, is_rehearsal: bool) -> Response:
+async def _written(app: Wakeful, written: WrittenSchedule, *, is_rehearsal: bool) -> Response:
     view = written.view
+    cost = await app.cost_of(view)
     headers = {"ETag": etag_of(view), **warning_header(written.warnings)}
     if is_rehearsal:
-        return JsonText(view.to_text(next=[format_instant(at) for at in written.next_times]), 200, headers)
+        times = [format_instant(at) for at in written.next_times]
+        return JsonText(view.to_text(cost=cost, next=times), 200, headers)
     if written.is_created:
         headers["Location"] = f"/api/schedule/{view.slug}"
-    return JsonText(view.to_text(), 201 if written.is_created else 200, headers)
+    return JsonText(view.to_text(cost=cost), 201 if written.is_created else 200, headers)

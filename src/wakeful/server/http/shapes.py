@@ -59,6 +59,22 @@ class RunSummary(Shape):
     planned_until: At | None = None
 
 
+class MonthlyCost(Shape):
+    """What 30 days cost at the present rhythm."""
+
+    runs: int
+    cost: Annotated[float | None, Field(description="at the average of the last runs; null if that is unknown")]
+
+
+class ScheduleCost(Shape):
+    """What a prompt schedule costs, in US dollars."""
+
+    today: float
+    month: float
+    last_run: Annotated[float | None, Field(description="null if it is unknown")]
+    per_month: MonthlyCost
+
+
 class Schedule(Shape):
     """A schedule: definition and state. The fields of the definition are added from its description (`api`)."""
 
@@ -84,6 +100,7 @@ class Schedule(Shape):
         Literal["pending", "approved", "rejected"] | None,
         Field(description="of an agent's schedule; null: none needed"),
     ]
+    cost: Annotated[ScheduleCost | None, Field(description="null for a schedule without a prompt, and in lists")] = None
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
     recent: Annotated[list[RunSummary], Field(description="with recent: the latest ledger rows")] = []
 

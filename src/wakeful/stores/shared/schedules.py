@@ -62,6 +62,13 @@ WHERE deleted_at IS NULL AND instr(definition, '"slot":"') > 0 AND schedule_id >
 ORDER BY schedule_id LIMIT :limit
 """
 
+# Existing schedules with a budget, in id order.
+WITH_BUDGET = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_budget
+WHERE deleted_at IS NULL AND instr(definition, '"budget":{{') > 0 AND schedule_id > :after_id
+ORDER BY schedule_id LIMIT :limit
+"""
+
 # The number of existing schedules.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
 
@@ -116,6 +123,9 @@ class SharedSchedules:
 
     def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._db.rows(NAMING_SLOT, after_id=after_id, limit=limit)))
+
+    def with_budget(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(WITH_BUDGET, after_id=after_id, limit=limit)))
 
     def count(self) -> int:
         ((count,),) = self._db.rows(COUNT)
