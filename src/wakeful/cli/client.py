@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 
 from wakeful.cli.errors import Ended, Misused, NoDaemon, no_daemon, start_command
 from wakeful.cli.home import Running, running
-from wakeful.server.daemon.sockets import SOCKET_NAME
+from wakeful.server.daemon.home import SOCKET_NAME
 
 TIMEOUT: Final = 10.0
 """Seconds for an ordinary response: far more than the daemon needs, short enough to notice that it hangs."""
@@ -271,7 +271,7 @@ def owner_path(name: str, question: str = "") -> str:
 
 def schedule_path(slug: str, question: str = "") -> str:
     """The API path of a schedule; an impossible name is refused without a request."""
-    from wakeful.core.schedule.definition import SLUG_PATTERN
+    from wakeful.core.slug import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(slug):
         raise Ended(f"there is no schedule {slug!r}")

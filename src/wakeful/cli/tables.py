@@ -12,36 +12,35 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from textwrap import wrap
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import click
-from rich.cells import cell_len
-from rich.console import Console
-from rich.text import Text
 
 from wakeful.cli import terminal_text as inert
 
 GAP: Final = 2
 ENDLESS: Final = 100_000
 WIDTH_MIN: Final = 40
-STYLES: Final[Mapping[str, str]] = {
-    "running": "cyan",
-    "waiting": "yellow",
-    "paused": "yellow",
-    "disabled": "red",
-    "invalid": "red",
-    "done": "dim",
-    "succeeded": "green",
-    "failed": "red",
-    "timedOut": "red",
-    "unknown": "magenta",
-    "unconfirmed": "magenta",
-    "cancelled": "dim",
-    "skipped": "yellow",
-    "missed": "yellow",
-    "ok": "green",
-    "warning": "yellow",
-    "wrong": "red",
+Style: TypeAlias = Mapping[str, Any]
+"""Options of `click.style`."""
+STYLES: Final[Mapping[str, Style]] = {
+    "running": {"fg": "cyan"},
+    "waiting": {"fg": "yellow"},
+    "paused": {"fg": "yellow"},
+    "disabled": {"fg": "red"},
+    "invalid": {"fg": "red"},
+    "done": {"dim": True},
+    "succeeded": {"fg": "green"},
+    "failed": {"fg": "red"},
+    "timedOut": {"fg": "red"},
+    "unknown": {"fg": "magenta"},
+    "unconfirmed": {"fg": "magenta"},
+    "cancelled": {"dim": True},
+    "skipped": {"fg": "yellow"},
+    "missed": {"fg": "yellow"},
+    "ok": {"fg": "green"},
+    "warning": {"fg": "yellow"},
+    "wrong": {"fg": "red"},
 }
 
 
@@ -60,11 +59,10 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
     cells = [[inert.line(value) for value in row] for row in rows]
     natural = [max([cell_len(column.title), *(cell_len(row[i]) for row in cells)]) for i, column in enumerate(columns)]
     widths = _fitted(columns, natural, width())
-    out = _console()
-    out.print(_line([column.title for column in columns], widths, ["bold"] * len(columns)), soft_wrap=True)
+    _print(_line([column.title for column in columns], widths, [{"bold": True}] * len(columns)))
     for row in cells:
-        styles = [_style(text) if column.is_state else "" for text, column in zip(row, columns, strict=True)]
-        out.print(_line(row, widths, styles), soft_wrap=True)
+        styles = [_style(text) if column.is_state else {} for text, column in zip(row, columns, strict=True)]
+        _print(_line(row, widths, styles))
 
 
 def facts(pairs: Sequence[tuple[str, object]]) -> None:
@@ -100,7 +98,10 @@ def width() -> int:
 def _pieces(text: str, room: int) -> list[str]:
     if cell_len(text) <= room:
         return [text]
-    return [piece.plain.rstrip() for piece in Text(text).wrap(_console(), max(room, 10))]
+    from rich.console import Console  # imported late: it takes longer than most commands
+    from rich.text import Text
+
+    return [piece.plain.rstrip() for piece in Text(text).wrap(Console(width=ENDLESS), max(room, 10))]
 
 
 def _fitted(columns: Sequence[Column], natural: Sequence[int], room: int) -> dict[int, int]:
@@ -126,20 +127,42 @@ def _total(widths: Mapping[int, int]) -> int:
     return sum(widths.values()) + GAP * (len(widths) - 1)
 
 
-def _line(row: Sequence[str], widths: Mapping[int, int], styles: Sequence[str]) -> Text:
-    line = Text()
-    for i, room in widths.items():
-        cell = Text(row[i], style=styles[i])
-        cell.truncate(room, overflow="ellipsis", pad=True)
-        line.append_text(cell).append(" " * GAP)
-    line.rstrip()
-    return line
+def _line(row: Sequence[str], widths: Mapping[int, int], styles: Sequence[Style]) -> str:
+    cells = [(_cell(row[i], room), styles[i]) for i, room in widths.items()]
+    while cells and not cells[-1][0].strip():
+        cells.pop()
+    if cells:
+        cells[-1] = (cells[-1][0].rstrip(), cells[-1][1])
+    return (" " * GAP).join(click.style(text, **style) if style else text for text, style in cells)
 
 
-def _style(text: str) -> str:
-    return STYLES.get(text.replace("(", " ").split(" ")[0], "")
+def _cell(text: str, room: int) -> str:
+    """Exactly this wide: padded, or cut with an ellipsis."""
+    return _sized(text, room) if cell_len(text) <= room else f"{_sized(text, room - 1)}…"
 
 
-def _console() -> Console:
-    """A console with colours on a terminal and plain text elsewhere; markup in values is not interpreted."""
-    return Console(width=ENDLESS, markup=False, highlight=False, emoji=False)
+def cell_len(text: str) -> int:
+    """How many cells of a terminal a text takes; a Chinese character takes two. Rich, which knows, is imported late."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def _sized(text: str, room: int) -> str:
+    if text.isascii():
+        return text[:room].ljust(room)
+    from rich.cells import set_cell_size
+
+    return set_cell_size(text, room)
+
+
+def _style(text: str) -> Style:
+    return STYLES.get(text.replace("(", " ").split(" ")[0], {})
+
+
+def _print(line: str) -> None:
+    """With colours on a terminal that shows them, as plain text elsewhere."""
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    click.echo(line, color=False if is_plain else None)

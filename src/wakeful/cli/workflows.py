@@ -185,7 +185,7 @@ def resolve_command(invocation: Invocation, name: str, run: str, choice: str) ->
 
 def workflow_path(name: str, question: str = "") -> str:
     """The API path of a workflow; an impossible name is refused without a request."""
-    from wakeful.core.schedule.definition import SLUG_PATTERN
+    from wakeful.core.slug import SLUG_PATTERN
 
     if not SLUG_PATTERN.fullmatch(name):
         raise Ended(f"there is no workflow {name!r}")

@@ -1,6 +1,5 @@
 """The definition of a schedule: what happens, and when, as its owner wrote it."""
 
-import re
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -31,13 +30,13 @@ from wakeful.core.schedule.policies import (
     stagger_offset,
 )
 from wakeful.core.schedule.pre_check import PRE_CHECK_KIND, PreCheck
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.active_hours import ACTIVE_HOURS, ActiveHours
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.spacing import shortest_gap
 from wakeful.core.time.timing import Cron, Every, Once, Times, Timing
 from wakeful.core.time.timing_json import INSTANT, timing_kind
 
-SLUG_PATTERN: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 RULES_KEPT: Final = 4096
 RESERVED_SLUGS: Final = frozenset({"heartbeat"})
 ADDRESSEES_MAX: Final = 20

@@ -3,7 +3,8 @@
 import re
 
 from wakeful.core.errors import refuse
-from wakeful.core.schedule.definition import SLUG_PATTERN, check_slug
+from wakeful.core.schedule.definition import check_slug
+from wakeful.core.slug import SLUG_PATTERN
 
 
 def namespace(agent: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields, check_plain, shown
-from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.spacing import clamped
 from wakeful.core.time.timing import Every, Timing, resolve

@@ -27,7 +27,7 @@ from typing import Any, Protocol, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
-from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import parse_duration
 from wakeful.core.time.timing import Timing
 from wakeful.core.workflow.answers import NewMessage, read_message

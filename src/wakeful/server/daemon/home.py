@@ -20,6 +20,7 @@ from wakeful.core.time.instants import Instant, format_instant
 from wakeful.server.daemon.refusal import DaemonRefused
 
 LOCK_NAME: Final = "wakeful.lock"
+SOCKET_NAME: Final = "wakeful.sock"
 LOCK_MAX: Final = 4_096
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wakeful.integrations.net.guard import is_loopback
+from wakeful.server.daemon.home import SOCKET_NAME
 from wakeful.server.daemon.refusal import DaemonRefused
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.server.daemon")
 
-SOCKET_NAME: Final = "wakeful.sock"
 SOCKET_PATH_MAX: Final = 100
 """Bytes. Linux allows 107 and macOS 103 for the path of a Unix socket."""
 OWN_TOKEN: Final = "home"  # noqa: S105 - the name of the home's token

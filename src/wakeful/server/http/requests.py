@@ -14,7 +14,7 @@ from starlette.responses import Response
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.fields import Fields, check_plain, shown
 from wakeful.core.refusals import NotFound
-from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import Duration, Instant, format_instant, parse_duration, parse_instant
 
 _RUN_ID: Final = re.compile(r"[0-9]{1,18}", re.ASCII)

@@ -11,7 +11,8 @@ from starlette.responses import JSONResponse, Response
 from wakeful.app import Wakeful, WrittenSchedule
 from wakeful.core.errors import refuse
 from wakeful.core.refusals import Conflict
-from wakeful.core.schedule.definition import SCHEDULE, SLUG_PATTERN
+from wakeful.core.schedule.definition import SCHEDULE
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import MINUTE, Instant, format_duration, format_instant
 from wakeful.features.schedules.queries import Choice, chosen
 from wakeful.features.schedules.timeline import latest

@@ -13,7 +13,7 @@ from wakeful.app.merging import changed
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
-from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import parse_instant
 from wakeful.core.workflow.answers import read_message
 from wakeful.core.workflow.definition import NAME_PATTERN, WORKFLOW

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.app.bootstrap import Parts
-from wakeful.core.schedule.definition import SLUG_PATTERN
+from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.integrations.system.threads import Threads
 from wakeful.ports.store import StoreUnavailable, Tx
