@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from conformance.suite import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
+from conformance.suite import MakeStore
 from postgres.server import emptied_url, server
 from wakeful.stores.postgres import PostgresStore
-from wakeful.testing.conformance import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
-from wakeful.testing.conformance import MakeStore
 
 __all__ = ["emptied_url", "server"]
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance.suite import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
+from conformance.suite import MakeStore
 from new_store import prepare
 from wakeful.stores.sqlite import SqliteStore
-from wakeful.testing.conformance import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
-from wakeful.testing.conformance import MakeStore
 
 
 class Alternating:

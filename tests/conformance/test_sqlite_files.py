@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from conformance.rows import a_schedule
 from wakeful.ports.store import Tx
 from wakeful.stores.sqlite import DatabaseRefused, SqliteStore, files
 from wakeful.stores.sqlite import store as sqlite_store
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.migrate import Migration, migrate, migrations, version_of
-from wakeful.testing.conformance_rows import a_schedule
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+from conformance.rows import running
 from wakeful.core.run.results import Done, Ending
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
 from wakeful.core.time.instants import Instant
 from wakeful.engine.settling import Ended, settle
 from wakeful.ports.handlers import EngineHooks, Settled
-from wakeful.testing.conformance_rows import running
 
 
 class Notes:

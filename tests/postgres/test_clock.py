@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from conformance.rows import a_node
 from postgres.server import Server
 from wakeful.core.time.instants import SECOND
 from wakeful.stores.postgres import PostgresClock, PostgresStore
-from wakeful.testing.conformance_rows import a_node
 
 
 class Steady:

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from conformance.rows import NOW, a_cadence, a_node, a_run, put_cadences, put_runs, run_alarm
 from patience import PATIENCE
 from postgres.server import Server, schema_of
 from wakeful.ports.store import StoreUnavailable, Tx
@@ -15,7 +16,6 @@ from wakeful.stores.postgres import CommitUnknown, PostgresStore, Timeouts, fate
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Connector
 from wakeful.stores.shared.tx import StoreTx
-from wakeful.testing.conformance_rows import NOW, a_cadence, a_node, a_run, put_cadences, put_runs, run_alarm
 
 IMPATIENT = Timeouts(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=200)
 

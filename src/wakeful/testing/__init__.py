@@ -1,9 +1,9 @@
-"""For tests of programs that embed Wakeful: a virtual clock, and the conformance suite for stores.
+"""For tests of programs that embed Wakeful: a virtual clock.
 
 `virtual` starts an app on a virtual clock inside the event loop of the test; the pytest fixture `wakeful_virtual` does
 the same with a separate file per test. `VirtualLoop` and `VirtualClock` run a whole event loop in virtual time, without
-threads and sockets. The conformance suite is in `wakeful.testing.conformance`: a test module imports its classes and
-provides a `make_store` fixture. The simulator is `worlds`, under tests.
+threads and sockets. What only the tests of Wakeful itself use is in the repository under `tests`: the conformance suite
+of the stores (`tests/conformance`) and the simulator (`tests/worlds`).
 """
 
 from importlib import import_module

@@ -1,8 +1,7 @@
-# ruff: noqa: S101 - these are tests
 """Conformance: cancel requests."""
 
+from conformance.rows import NOW, MakeStore
 from wakeful.ports.cancels import CancelRequest
-from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 class TestCancels:

@@ -1,10 +1,11 @@
-# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+# ruff: noqa: B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: the outbox, the inbox, the last interactions, and the incidents."""
 
 import asyncio
 from functools import partial
 from typing import Any
 
+from conformance.rows import NOW, MakeStore
 from wakeful.core.delivery.incidents import Incident
 from wakeful.ports.outbox import (
     ALARM_DELIVERY,
@@ -16,7 +17,6 @@ from wakeful.ports.outbox import (
     NewDelivery,
 )
 from wakeful.ports.store import Alarm, Store, Tx
-from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 def a_delivery(addressee: Addressee, text: str = "hello", **changes: Any) -> NewDelivery:

@@ -1,11 +1,10 @@
-# ruff: noqa: S101 - these are tests: they assert
 """Conformance: the heartbeat and the system events."""
 
 from typing import Any
 
+from conformance.rows import NOW, MakeStore
 from wakeful.core.heartbeat.heartbeat import Heartbeat
 from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, NewEvent, Tx
-from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 def a_heartbeat(owner_id: int = -1, **changes: Any) -> Heartbeat:

@@ -1,11 +1,10 @@
-# ruff: noqa: S101 - these are tests
 """Conformance: where definitions came from, and the journals of takeovers."""
 
 from functools import partial
 
+from conformance.rows import NOW, MakeStore
 from wakeful.ports.moving import Handover, Origin
 from wakeful.ports.store import Tx
-from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 def _origin(ref: str, *, place: str = "/etc/crontab", name: str = "tidy", digest: str = "d") -> Origin:

@@ -1,4 +1,3 @@
-# ruff: noqa: S101 - these are tests: they assert
 """Conformance: batches. A store may write equal rows of a batch together; each row keeps its own values."""
 
 from collections.abc import Callable, Sequence
@@ -6,9 +5,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from wakeful.core.run.runs import Run
-from wakeful.core.schedule.cadence import Cadence
-from wakeful.testing.conformance_rows import (
+from conformance.rows import (
     NOW,
     MakeStore,
     a_cadence,
@@ -18,6 +15,8 @@ from wakeful.testing.conformance_rows import (
     running,
     schedule_alarm,
 )
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence
 
 T = TypeVar("T")
 

@@ -1,9 +1,21 @@
-# ruff: noqa: S101 - these are tests: they assert
 """Conformance: what a store records of its writes, for the listeners of a commit."""
 
 from collections.abc import Callable
 from contextlib import suppress
 
+from conformance.rows import (
+    NOW,
+    MakeStore,
+    a_cadence,
+    a_gap,
+    a_node,
+    a_run,
+    a_schedule,
+    closed,
+    put_cadences,
+    put_runs,
+    running,
+)
 from wakeful.core.run.runs import Run
 from wakeful.ports.changes import (
     CadencesBegun,
@@ -22,19 +34,6 @@ from wakeful.ports.changes import (
 )
 from wakeful.ports.plans import Beginning
 from wakeful.ports.store import Mark, Store, Tx
-from wakeful.testing.conformance_rows import (
-    NOW,
-    MakeStore,
-    a_cadence,
-    a_gap,
-    a_node,
-    a_run,
-    a_schedule,
-    closed,
-    put_cadences,
-    put_runs,
-    running,
-)
 
 
 async def _changes(store: Store, operation: Callable[[Tx], object]) -> list[Change]:

@@ -1,15 +1,10 @@
-# ruff: noqa: S101 - these are tests: they assert
 """Conformance: the plain path, which claims and settles what needs no decision."""
 
 from typing import Any
 
 import pytest
 
-from wakeful.core.run.runs import Run
-from wakeful.core.schedule.cadence import Cadence
-from wakeful.ports.plain import Advance, DueSchedule
-from wakeful.ports.store import Store, Tx
-from wakeful.testing.conformance_rows import (
+from conformance.rows import (
     NOW,
     MakeStore,
     a_cadence,
@@ -19,6 +14,10 @@ from wakeful.testing.conformance_rows import (
     running,
     schedule_alarm,
 )
+from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Cadence
+from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.store import Store, Tx
 
 # What makes a cadence not clear.
 NOT_CLEAR: tuple[dict[str, Any], ...] = (

@@ -1,4 +1,4 @@
-# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+# ruff: noqa: B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: lanes, nodes, values, and the guarantees of a transaction."""
 
 import asyncio
@@ -7,9 +7,7 @@ from typing import Literal
 
 import pytest
 
-from wakeful.ports.logins import Login
-from wakeful.ports.store import Answer, Node, Store, StoreUnavailable, Tx
-from wakeful.testing.conformance_rows import (
+from conformance.rows import (
     NOW,
     MakeStore,
     a_node,
@@ -21,6 +19,8 @@ from wakeful.testing.conformance_rows import (
     running,
     schedule_alarm,
 )
+from wakeful.ports.logins import Login
+from wakeful.ports.store import Answer, Node, Store, StoreUnavailable, Tx
 
 
 async def _parked(store: Store) -> list[int]:

@@ -1,14 +1,9 @@
-# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+# ruff: noqa: B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: schedules, cadences and alarms."""
 
 from typing import Any
 
-from wakeful.core.delivery.incidents import BAD, WELL
-from wakeful.core.schedule.cadence import Rules, State, begin
-from wakeful.core.time.timing import Every
-from wakeful.ports.plans import Beginning, NewSchedule
-from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
-from wakeful.testing.conformance_rows import (
+from conformance.rows import (
     NOW,
     MakeStore,
     a_cadence,
@@ -19,6 +14,11 @@ from wakeful.testing.conformance_rows import (
     run_alarm,
     schedule_alarm,
 )
+from wakeful.core.delivery.incidents import BAD, WELL
+from wakeful.core.schedule.cadence import Rules, State, begin
+from wakeful.core.time.timing import Every
+from wakeful.ports.plans import Beginning, NewSchedule
+from wakeful.ports.store import PLANNED_COLUMNS, SETTLED_COLUMNS, Alarm, Schedule, Tx
 
 
 def _many(n: int) -> list[NewSchedule]:

@@ -1,9 +1,8 @@
-# ruff: noqa: S101 - these are tests
 """Conformance: what agents own, and what they proposed."""
 
+from conformance.rows import NOW, MakeStore
 from wakeful.core.self_scheduling.proposals import OwnedKind, Ownership, Proposal
 from wakeful.ports.store import NewSchedule, Tx
-from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 def _proposal(number: int, **more: object) -> Proposal:

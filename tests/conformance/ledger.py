@@ -1,4 +1,4 @@
-# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+# ruff: noqa: B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: the ledger. Runs, their fences, attempts, statistics and pruning."""
 
 import asyncio
@@ -6,10 +6,7 @@ from functools import partial
 
 import pytest
 
-from wakeful.core.run.runs import Outcome, Run
-from wakeful.ports.ledger import GapSummary, RunGlance
-from wakeful.ports.store import Mark, Store, Tx
-from wakeful.testing.conformance_rows import (
+from conformance.rows import (
     NOW,
     MakeStore,
     a_cadence,
@@ -23,6 +20,9 @@ from wakeful.testing.conformance_rows import (
     run_alarm,
     running,
 )
+from wakeful.core.run.runs import Outcome, Run
+from wakeful.ports.ledger import GapSummary, RunGlance
+from wakeful.ports.store import Mark, Store, Tx
 
 
 async def _all(store: Store) -> list[int]:

@@ -1,13 +1,13 @@
-# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+# ruff: noqa: B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: the bus between processes that share a store."""
 
 import asyncio
 
 import pytest
 
+from conformance.rows import NOW, MakeStore
 from wakeful.ports.bus import Relayed
 from wakeful.ports.store import Store, Tx
-from wakeful.testing.conformance_rows import NOW, MakeStore
 
 
 class TestBus:

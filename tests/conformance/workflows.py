@@ -1,14 +1,13 @@
-# ruff: noqa: S101 - these are tests: they assert
 """Conformance: workflows, their messages, their sessions."""
 
 from typing import Any
 
 import pytest
 
+from conformance.rows import NOW, MakeStore, closed, put_runs
 from wakeful.core.workflow.rows import Handler, HandlerRun, Message, Session, Subscription, Topic
 from wakeful.ports.store import Alarm, Store, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow, Waiting
-from wakeful.testing.conformance_rows import NOW, MakeStore, closed, put_runs
 
 
 def a_workflow(name: str, **changes: Any) -> NewWorkflow:

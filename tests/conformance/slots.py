@@ -1,12 +1,12 @@
-# ruff: noqa: S101, B023 - these are tests: they assert, and they await each lambda where they make it
+# ruff: noqa: B023 - these are tests: they assert, and they await each lambda where they make it
 """Conformance: quota slots, their alarms and their readings."""
 
 from typing import Any
 
+from conformance.rows import NOW, MakeStore, a_schedule
 from wakeful.core.slot.slot import Slot, new_slot
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, Read
 from wakeful.ports.store import Alarm, Tx
-from wakeful.testing.conformance_rows import NOW, MakeStore, a_schedule
 
 
 def _full(slot: Slot) -> Slot:
