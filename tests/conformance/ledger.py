@@ -117,6 +117,21 @@ class TestDueRuns:
             found = await store.write(lambda tx: tx.runs.due(now=NOW, limit=limit))
             assert [row.run_id for row in found] == expected
 
+    async def test_at_most_so_many_manual_ones_are_taken(self, make_store: MakeStore) -> None:
+        """The rest of the limit is for planned ones."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            put_runs(tx, *(a_run(n) for n in range(1, 8)))
+            tx.alarms.set_many([run_alarm(n, NOW - n, priority=0 if n < 5 else 1) for n in range(1, 8)])
+
+        await store.write(put)
+        choices = ((None, [4, 3, 2, 1, 7]), (9, [4, 3, 2, 1, 7]), (2, [4, 3, 7, 6, 5]), (0, [7, 6, 5]))
+        for most, expected in choices:
+            found = await store.write(lambda tx: tx.runs.due(now=NOW, limit=5, manual_max=most))
+            assert [run.run_id for run in found] == expected
+            assert await store.read(lambda tx: tx.runs.due(now=NOW, limit=5, manual_max=most)) == found
+
     async def test_what_does_not_wait_is_not_due(self, make_store: MakeStore) -> None:
         """Parked and inactive alarms do not ring, nor does one whose run no longer waits."""
         store = await make_store()

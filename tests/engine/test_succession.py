@@ -112,7 +112,9 @@ async def test_a_node_that_stops_or_lost_its_lease_claims_no_successor(world: Wo
     await world.until("01-02 00:05:00")
     hooks, node_id = app.parts.hooks, app.engine.node_id
     assert node_id is not None
-    lost = SettleRequest(node_id, world.now, room=9, lease_until=world.now * 2)  # the store has an earlier one
+    lost = SettleRequest(
+        node_id, world.now, room=9, manual_room=9, lease_until=world.now * 2
+    )  # the store has an earlier one
     succession = await app.store.write(lambda tx: settle_and_claim(tx, hooks, [], lost))
     assert (succession.settled, succession.claims) == (SettleResult([], [], is_plain=True), [])
     await app.stop()

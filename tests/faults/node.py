@@ -76,7 +76,8 @@ def _name_of(operation: Callable[..., Any]) -> str:
     while isinstance(operation, partial):
         operation = operation.func
     name = operation.__qualname__
-    return {"Engine._mark.<locals>.<lambda>": "mark"}.get(name, name.rpartition(".")[2])
+    known = {"Engine._mark.<locals>.<lambda>": "mark", "settle_and_claim": "settle"}
+    return known.get(name, name.rpartition(".")[2])
 
 
 class SetClock:

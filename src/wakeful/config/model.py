@@ -117,7 +117,9 @@ class Limits(Table):
     every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting(
         "10s", says="a shorter `every` of a schedule or producer is raised to this"
     )
-    concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(64, says="maximum number of concurrent runs")
+    concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(
+        64, says="maximum number of concurrent runs; a quarter of them is kept for what schedules start"
+    )
     agent_lane: Literal["serial", "parallel"] = setting("serial", says="whether each agent handles one run at a time")
     shutdown_grace: Annotated[int, kinds.duration("0s", "1h")] = setting(
         "30s", says="how long runs may continue at shutdown"

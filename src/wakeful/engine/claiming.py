@@ -10,12 +10,12 @@ from typing import NamedTuple
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Dropped, Ending, Failed
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import PRIORITY_PERSON, Run
 from wakeful.core.run.transitions import claimed, unclaimed
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.engine.effects import apply
-from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH
+from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH, TRY_AGAIN
 from wakeful.ports.handlers import Due, EngineHooks, Job, SideTask
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
@@ -29,6 +29,7 @@ class ClaimRequest(NamedTuple):
     gap_reason: str
     is_ringing: bool  # False while the clock is not set yet
     lease_until: Instant = 0  # as this node last wrote it: if the store lacks it, the store was rolled back
+    manual_room: int | None = None  # how many of `room` may be manual; None: all
 
 
 class Claim(NamedTuple):
@@ -58,7 +59,7 @@ class _Sorted(NamedTuple):
 
 def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None = None) -> Claimed:
     """Ring and claim what is due at `now`, at most `room` runs; with `only`, just the first alarm of that kind."""
-    node_id, now, room, gap_reason, is_ringing, lease_until = request
+    node_id, now, room, gap_reason, is_ringing, lease_until, manual_room = request
     claims: list[Claim] = []
     side_tasks: list[SideTask] = []
     full: list[str] = []
@@ -70,10 +71,13 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
     if only is not None:
         due_kinds &= {only}
         room = min(room, 1)
-    waiting = tx.runs.due(now=now, limit=room) if room > 0 and ALARM_RUN in due_kinds else []
+    waiting = tx.runs.due(now=now, limit=room, manual_max=manual_room) if room > 0 and ALARM_RUN in due_kinds else []
     if waiting:
         claims += _claim_known(tx, hooks, waiting, node_id, now)
     is_more = room > 0 and len(waiting) >= room
+    if manual_room is not None and sum(run.priority == PRIORITY_PERSON for run in waiting) >= manual_room:
+        full.append(ALARM_RUN)  # manual runs may be left: the end of another one sets the bell
+        next_looks.append(now + TRY_AGAIN)
     for handler in hooks.alarms if is_ringing else ():
         if handler.kind not in due_kinds and (only is not None or not handler.is_always_asked):
             continue
@@ -96,10 +100,13 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
     return Claimed(claims, is_more, min(next_looks, default=None), side_tasks, alerts)
 
 
-def claim_waiting(tx: Tx, hooks: EngineHooks, *, node_id: int, now: Instant, room: int) -> list[Claim]:
+def claim_waiting(
+    tx: Tx, hooks: EngineHooks, *, node_id: int, now: Instant, room: int, manual_room: int
+) -> list[Claim]:
     """Claim waiting runs that are due in a transaction that has locked lanes before (`engine.settling`). Runs whose
     admission takes locks are left for the next tick, because lanes are locked last."""
-    waiting = [run for run in tx.runs.due(now=now, limit=room) if hooks.keepers[run.kind].admits_without_locks]
+    due = tx.runs.due(now=now, limit=room, manual_max=manual_room)
+    waiting = [run for run in due if hooks.keepers[run.kind].admits_without_locks]
     return _reserve(tx, hooks, _claim_known(tx, hooks, waiting, node_id, now), now) if waiting else []
 
 

@@ -17,7 +17,7 @@ from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim, Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
-from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits
+from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits, manual_max
 from wakeful.engine.membership import Identity, Load, Membership
 from wakeful.engine.recovery import is_trusted, turn_back
 from wakeful.engine.running import Runner
@@ -108,6 +108,12 @@ class Engine:
     def succession_until(self) -> Instant | None:
         """See `engine.settler.SettlerHost`."""
         return None if self._is_draining else self._membership.lease_until
+
+    @property
+    def manual_room(self) -> int:
+        """See `engine.settler.SettlerHost`."""
+        in_use = self._runner.manual_count + self._settler.kept_manual
+        return max(0, manual_max(self._limits.concurrency_max) - in_use)
 
     @property
     def loop_task(self) -> asyncio.Task[None] | None:
@@ -219,9 +225,11 @@ class Engine:
         if self._is_draining:
             return self._next_look(moment, None)
         room = self._limits.concurrency_max - self._in_use
-        self._is_full = room <= 0
+        self._is_full = room <= 0 or self.manual_room <= 0
         is_ringing = not self._membership.is_clock_unset(moment.now)
-        request = ClaimRequest(node_id, moment.now, room, self._gap_reason, is_ringing, self._membership.lease_until)
+        request = ClaimRequest(
+            node_id, moment.now, room, self._gap_reason, is_ringing, self._membership.lease_until, self.manual_room
+        )
         claimed, is_batch_failed = await self._claim(request)
         if claimed.is_lost and not claimed.claims:  # another node voided this one: the renewal logs it and re-enters
             self._membership.renew_at = moment.monotonic
@@ -238,8 +246,9 @@ class Engine:
             self._sink.tell([Ticked(moment.now, self._lag, len(claimed.claims), self._runner.count)])
         if is_batch_failed:
             return moment.monotonic + TRY_AGAIN
-        self._is_full = claimed.is_more or self._in_use >= self._limits.concurrency_max
-        if claimed.is_more and self._in_use < self._limits.concurrency_max:
+        is_used_up = self._in_use >= self._limits.concurrency_max
+        self._is_full = claimed.is_more or is_used_up or self.manual_room <= 0
+        if claimed.is_more and not is_used_up:
             return moment.monotonic
         is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
         self._empty_ticks = self._empty_ticks + 1 if is_left and not claimed.claims and not claimed.side_tasks else 0

@@ -21,6 +21,12 @@ class Limits:
     prune_every: Duration = HOUR  # how often to delete what is past the ledger's retention
 
 
+def manual_max(concurrency_max: int) -> int:
+    """How many of the concurrent runs may be manual: a quarter of the capacity is kept for what schedules start, so
+    that people and programs that start many runs do not delay them. A capacity of one cannot be divided."""
+    return concurrency_max - max(concurrency_max // 4, 1) if concurrency_max > 1 else concurrency_max
+
+
 # How soon to try again what the store or a tick refused.
 TRY_AGAIN: Duration = SECOND
 # Due runs are not rung while there is no capacity for them, so that a burst costs one write each instead of two;

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from wakeful.core.run.results import Cancelled, Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
-from wakeful.core.run.runs import Run, RungName, rung_index
+from wakeful.core.run.runs import PRIORITY_PERSON, Run, RungName, rung_index
 from wakeful.core.run.transitions import climbed
 from wakeful.core.time.instants import Duration
 from wakeful.engine.batch import Batcher
@@ -98,6 +98,11 @@ class Runner:
     def count(self) -> int:
         """The capacity in use, by running and by stuck attempts."""
         return len(self._attempts)
+
+    @property
+    def manual_count(self) -> int:
+        """The capacity in use by runs that people or programs started."""
+        return sum(attempt.claim.run.priority == PRIORITY_PERSON for attempt in self._attempts.values())
 
     @property
     def run_ids(self) -> list[int]:

@@ -8,12 +8,13 @@ every minute, by itself: until then its run stays open, and the error is in the 
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Iterable
 from functools import partial
 from typing import Final, Protocol
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import PRIORITY_PERSON, Run
 from wakeful.core.time.instants import MINUTE, Instant
 from wakeful.engine.claiming import Claim
 from wakeful.engine.limits import TRY_AGAIN
@@ -36,6 +37,11 @@ class SettlerHost(Protocol):
     @property
     def succession_until(self) -> Instant | None:
         """The end of this node's lease, as it was last written; None: it claims nothing more."""
+        ...
+
+    @property
+    def manual_room(self) -> int:
+        """How many more manual runs may start."""
         ...
 
     def start_claims(self, claims: list[Claim]) -> None:
@@ -71,7 +77,15 @@ class Settler:
     @property
     def kept(self) -> int:
         """The capacity that ended runs in lanes keep for their successors."""
-        return _in_lanes(self._settling) + sum(item.run.lane is not None for item in self._queue)
+        return _in_lanes(self._settling) + _in_lanes(self._queue)
+
+    @property
+    def kept_manual(self) -> int:
+        """How much of it is kept by manual runs."""
+        return sum(
+            item.run.lane is not None and item.run.priority == PRIORITY_PERSON
+            for item in (*self._settling, *self._queue)
+        )
 
     def put(self, run: Run, ending: Ending) -> None:
         """Settle the ending of a run that this node claimed."""
@@ -133,7 +147,7 @@ class Settler:
         if node_id is None:
             return
         room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
-        request = SettleRequest(node_id, now, room, lease_until or 0)
+        request = SettleRequest(node_id, now, room, self._host.manual_room, lease_until or 0)
         self._settling = batch
         try:
             settled, claims, next_due_at = await self._store.write(
@@ -162,5 +176,5 @@ class Settler:
         return list(batch.values())
 
 
-def _in_lanes(ended: list[Ended]) -> int:
+def _in_lanes(ended: Iterable[Ended]) -> int:
     return sum(item.run.lane is not None for item in ended)

@@ -42,6 +42,7 @@ class SettleRequest(NamedTuple):
     node_id: int
     now: Instant
     room: int
+    manual_room: int  # how many of them may be manual
     lease_until: Instant  # as this node last wrote it
 
 
@@ -64,12 +65,14 @@ class OfKind(NamedTuple):
 def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: SettleRequest) -> Succession:
     """Settle these endings and claim at most `room` waiting runs, if this node still has its lease. The lease is
     locked first, as in a claim: a node that takes it over locks the runs after it."""
-    node_id, now, room, lease_until = request
+    node_id, now, room, manual_room, lease_until = request
     may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
     settled = settle(tx, hooks, ended, node_id=node_id, now=now)
     if settled.is_plain:
         return Succession(settled, [], None)
-    claims = claim_waiting(tx, hooks, node_id=node_id, now=now, room=room) if may_claim else []
+    claims: list[Claim] = []
+    if may_claim:
+        claims = claim_waiting(tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room)
     return Succession(settled, claims, tx.alarms.next_due_at())
 
 

@@ -102,9 +102,9 @@ class Runs(Protocol):
         """Write new ledger rows; an existing occurrence is an error."""
         ...
 
-    def due(self, *, now: Instant, limit: int) -> list[Run]:
-        """Waiting runs whose alarm is due, manual ones first, then by due time; locked, without those locked
-        elsewhere."""
+    def due(self, *, now: Instant, limit: int, manual_max: int | None = None) -> list[Run]:
+        """Waiting runs whose alarm is due, manual ones first (at most `manual_max`), then by due time; locked, without
+        those locked elsewhere."""
         ...
 
     def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:

@@ -81,17 +81,20 @@ VALUE_FUNCTIONS = {
     "core.schedule.cadence.is_turned",
     "core.schedule.cadence.with_rows",
     "core.schedule.plain.is_plain",
+    "engine.engine.Engine.manual_room",
     "engine.engine.Engine.node_id",
     "engine.engine.Engine.succession_until",
+    "engine.limits.manual_max",
     "engine.running.Runner.count",
+    "engine.running.Runner.manual_count",
     "engine.running.Runner.next_deadline",
     "engine.settler.Settler.kept",
     "engine.running.Runner.run_ids",
+    "engine.settler.Settler.kept_manual",
     "engine.side_tasks.SideTasks.next_deadline",
     "features.delivery.incidents.of_channel",
     "features.delivery.queue.report",
     "features.delivery.queue.set_alarm",
-    "features.schedules.alarms.rings_at",
 }
 # Callbacks: the store calls them for the module that handed them over.
 HANDED_OVER = {"engine.settling.settle_and_claim"}

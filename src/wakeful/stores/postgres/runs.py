@@ -44,21 +44,20 @@ _OF_PRIORITY = f"""
 SELECT {_COLUMNS} FROM alarms JOIN runs ON runs.run_id = alarms.ref
 WHERE alarms.kind = 'run' AND alarms.priority = {{priority}} AND alarms.parked = 0 AND alarms.due_at <= $1
   AND runs.outcome = 'waiting'
-ORDER BY alarms.due_at, alarms.ref LIMIT $2
+ORDER BY alarms.due_at, alarms.ref LIMIT {{limit}}
 """
+_PERSONS = _OF_PRIORITY.format(priority=0, limit="$3")
+_PLANNED = _OF_PRIORITY.format(priority=1, limit="$2")
 _DUE = """
 SELECT * FROM ({persons}) AS persons UNION ALL SELECT * FROM ({planned}) AS planned LIMIT $2
 """
 
 # Waiting runs whose alarm is due: manual ones first, then planned ones if there is room, each oldest first.
-LOOK_DUE = _DUE.format(persons=_OF_PRIORITY.format(priority=0), planned=_OF_PRIORITY.format(priority=1))
+LOOK_DUE = _DUE.format(persons=_PERSONS, planned=_PLANNED)
 
 # The same, locked. Run and alarm are both locked, without waiting. A row that was changed after the statement started
 # is evaluated again with its current values: a run that another node has claimed is no longer waiting.
-DUE = _DUE.format(
-    persons=_OF_PRIORITY.format(priority=0) + "FOR UPDATE SKIP LOCKED",
-    planned=_OF_PRIORITY.format(priority=1) + "FOR UPDATE SKIP LOCKED",
-)
+DUE = _DUE.format(persons=f"{_PERSONS} FOR UPDATE SKIP LOCKED", planned=f"{_PLANNED} FOR UPDATE SKIP LOCKED")
 
 # Runs by id.
 LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY run_id"
@@ -313,9 +312,10 @@ class PostgresRuns:
             self._session.change(ADD, *arrays(rows, Run, _TEXTS))
             self._changes.append(RunsAdded(rows))
 
-    def due(self, *, now: Instant, limit: int) -> list[Run]:
+    def due(self, *, now: Instant, limit: int, manual_max: int | None = None) -> list[Run]:
         query = LOOK_DUE if self._session.is_reading else DUE
-        return list(map(Run._make, self._session.rows(query, now, limit)))
+        manual = limit if manual_max is None else min(limit, manual_max)
+        return list(map(Run._make, self._session.rows(query, now, limit, manual)))
 
     def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
         if not fences:

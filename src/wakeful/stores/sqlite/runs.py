@@ -258,8 +258,9 @@ class SqliteRuns:
         if rows:
             self._changes.append(RunsAdded(rows))
 
-    def due(self, *, now: Instant, limit: int) -> list[Run]:
-        rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, limit))))
+    def due(self, *, now: Instant, limit: int, manual_max: int | None = None) -> list[Run]:
+        manual = limit if manual_max is None else min(limit, manual_max)
+        rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, manual))))
         if len(rows) < limit:
             rows += map(Run._make, self._connection.execute(DUE, (PRIORITY_PLANNED, now, limit - len(rows))))
         return rows
