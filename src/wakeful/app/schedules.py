@@ -16,7 +16,8 @@ from wakeful.engine.incidents import end_incident
 from wakeful.features.delivery import alerts
 from wakeful.features.heartbeat import planning
 from wakeful.features.heartbeat.rules import HEARTBEAT
-from wakeful.features.schedules import commands
+from wakeful.features.heartbeat.state import find
+from wakeful.features.schedules import commands, pausing_all
 from wakeful.ports.store import Tx
 
 
@@ -77,6 +78,34 @@ class Schedules(Definitions):
             await self._command(lambda tx, now: planning.resume(tx, self._heartbeat.terms, now=now))
             return
         await self._command(lambda tx, now: commands.resume_schedule(tx, slug, now=now))
+
+    async def pause_all(self, until: datetime | str | None = None, *, by: str = "") -> list[str]:
+        """Pause all active schedules, and the beats of the heartbeat, in one commit; returns what was paused."""
+        ends = None if until is None else as_instant(until, "until")
+
+        def pause(tx: Tx, now: Instant) -> list[str]:
+            paused = pausing_all.pause_all(tx, hooks=self._open.hooks, now=now, until=ends, by=by)
+            found = find(tx)
+            if found is not None and found.cadence.state == "active":
+                terms = self._heartbeat.terms
+                planning.pause(tx, terms, now=now, until=ends, reason=pausing_all.WITH_ALL)
+                paused.append(HEARTBEAT)
+            return paused
+
+        return await self._command(pause)
+
+    async def resume_all(self, *, by: str = "") -> list[str]:
+        """Resume what `pause_all` paused, and nothing else; returns what was resumed."""
+
+        def resume(tx: Tx, now: Instant) -> list[str]:
+            resumed = pausing_all.resume_all(tx, now=now, by=by)
+            found = find(tx)
+            if found is not None and pausing_all.is_paused_with_all(found.cadence):
+                planning.resume(tx, self._heartbeat.terms, now=now)
+                resumed.append(HEARTBEAT)
+            return resumed
+
+        return await self._command(resume)
 
     async def acknowledge(self, slug: str) -> None:
         """Acknowledge its failure: its incident ends without a message, and a one-shot that failed is done."""

@@ -13,7 +13,7 @@ from wakeful.cli.client import PAGE, Daemon, schedule_path
 from wakeful.cli.errors import FAILED
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
-from wakeful.cli.slugs import slug_argument
+from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
 IDLE: Final = "idle"  # of use to programs; people read the health
 STATUSES: Final = (IDLE, "running", "waiting", "paused", "disabled", "invalid", "done")
@@ -92,12 +92,13 @@ def rm_command(invocation: Invocation, slug: str) -> None:
 
 
 @command("pause")
-@slug_argument
+@optional_slug_argument
+@click.option("--all", "is_all", is_flag=True, help="Pause all active schedules and the heartbeat.")
 @click.option(
     "--until", metavar="T", help="Until this time: 2h, 'tomorrow 9:00', or a date and time; default: until resumed."
 )
-def pause_command(invocation: Invocation, slug: str, until: str | None) -> None:
-    """Pause a schedule. Times within the pause are skipped, not caught up.
+def pause_command(invocation: Invocation, slug: str | None, is_all: bool, until: str | None) -> None:
+    """Pause a schedule, or all. Times within the pause are skipped, not caught up.
 
     SLUG may also be heartbeat: its beats pause, but a wake still starts a turn.
     """
@@ -105,6 +106,10 @@ def pause_command(invocation: Invocation, slug: str, until: str | None) -> None:
 
     ends = None if until is None else ahead(until, "--until")
     body = {} if ends is None else {"until": ends}
+    if _are_all(slug, is_all, "pause"):
+        _together(invocation, "pause", body)
+        return
+    slug = str(slug)
     view = invocation.daemon().ask("POST", _halted_at(slug, "/pause"), body=body).body
     if invocation.is_json:
         json_out(view)
@@ -116,12 +121,17 @@ def pause_command(invocation: Invocation, slug: str, until: str | None) -> None:
 
 
 @command("resume")
-@slug_argument
-def resume_command(invocation: Invocation, slug: str) -> None:
+@optional_slug_argument
+@click.option("--all", "is_all", is_flag=True, help="Resume what `pause --all` paused.")
+def resume_command(invocation: Invocation, slug: str | None, is_all: bool) -> None:
     """Resume a paused or disabled schedule from now on; resets its error count.
 
-    SLUG may also be heartbeat.
+    SLUG may also be heartbeat. `--all` resumes what `pause --all` paused, and nothing else.
     """
+    if _are_all(slug, is_all, "resume"):
+        _together(invocation, "resume", {})
+        return
+    slug = str(slug)
     view = invocation.daemon().ask("POST", _halted_at(slug, "/resume"), body={}).body
     if invocation.is_json:
         json_out(view)
@@ -129,6 +139,23 @@ def resume_command(invocation: Invocation, slug: str) -> None:
         at = times.parse(view["nextBeat"] if slug == HEARTBEAT else view.get("nextRun"))
         ahead = f"; next: {times.wall(at)} ({times.relative(at, times.now())})" if at else ""
         say(f"{slug} resumed{ahead}")
+
+
+def _are_all(slug: str | None, is_all: bool, verb: str) -> bool:
+    if is_all is (slug is not None):
+        raise click.UsageError(f"write: wakeful {verb} SLUG, or wakeful {verb} --all")
+    return is_all
+
+
+def _together(invocation: Invocation, verb: str, body: Mapping[str, Any]) -> None:
+    answer = invocation.daemon().ask("POST", f"/api/{verb}", body=body).body
+    if invocation.is_json:
+        json_out(answer)
+        return
+    count, done = answer["count"], f"{verb}d"
+    many = "1 schedule" if count == 1 else f"{count} schedules"
+    cure = "; to resume them: wakeful resume --all" if verb == "pause" and count else ""
+    say(f"{many} {done}{cure}")
 
 
 @command("run")

@@ -364,3 +364,19 @@ def test_add_when_takes_words(cli: Cli) -> None:
     refused = cli.run("add", "other", "--when", "9:00", "--command", "true")
     assert refused.code == 2
     assert "write 'every day at 09:00' or" in refused.err
+
+
+def test_pausing_and_resuming_all(cli: Cli) -> None:
+    """What was paused by itself is left alone; both need --all or a slug, not both."""
+    cli.ask("add", "together", "--every", "1h", "--command", "true")
+    cli.ask("add", "alone", "--every", "1h", "--command", "true")
+    cli.ask("pause", "alone")
+    said = cli.ask("pause", "--all")
+    assert (said.code, "to resume them: wakeful resume --all" in said.out) == (0, True)
+    assert cli.ask("show", "together", "-o", "json").json["statusReason"] == "with all schedules"
+    resumed = cli.ask("resume", "--all", "-o", "json").json["slugs"]
+    assert ("together" in resumed, "alone" in resumed) == (True, False)
+    assert cli.ask("pause").code == 2
+    assert cli.ask("resume", "alone", "--all").code == 2
+    cli.ask("rm", "together")
+    cli.ask("rm", "alone")

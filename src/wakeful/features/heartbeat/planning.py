@@ -37,7 +37,9 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     save(tx, after.heartbeat._replace(held_until=None), before.cadence, cadence, terms.beats)
 
 
-def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None = None) -> None:
+def pause(
+    tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None = None, reason: str | None = None
+) -> None:
     """Stop beats and retries until it is resumed, or until a time; requested turns still run."""
     heartbeat, before = hold(tx)
     if before.state == "disabled":
@@ -46,7 +48,7 @@ def pause(tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None 
     last_row_id = record_gaps(tx, before, gaps, now=now)
     paused_at = before.state_at if before.state == "paused" else now
     cadence = cadence._replace(
-        state="paused", state_reason=None, state_at=paused_at, resume_at=until, last_row_id=last_row_id
+        state="paused", state_reason=reason, state_at=paused_at, resume_at=until, last_row_id=last_row_id
     )
     save(tx, heartbeat._replace(retry_at=None), before, cadence, terms.beats)
 

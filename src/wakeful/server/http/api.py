@@ -44,6 +44,7 @@ from wakeful.server.http import (
     moving_shapes,
     nodes,
     own_schedules,
+    pausing,
     problems,
     runs,
     schedules,
@@ -132,6 +133,7 @@ def make_app(
     for router in (
         schedules.routes(app),
         forms.routes(),
+        pausing.routes(app),
         runs.routes(app, log_of_run),
         upcoming.routes(app),
         timeline.routes(app),

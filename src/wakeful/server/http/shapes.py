@@ -288,6 +288,13 @@ class Pause(Shape):
     until: At | None = None
 
 
+class PausedTogether(Shape):
+    """What was paused or resumed."""
+
+    slugs: list[str]
+    count: int
+
+
 class Fire(Shape):
     """An upcoming start."""
 
