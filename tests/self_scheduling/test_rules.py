@@ -281,7 +281,7 @@ async def test_fields_that_are_not_an_agents_are_refused_by_name(tmp_path: Path)
     async with virtual(app, start=START):
         with pytest.raises(ValueError, match="exclude: an agent may not set it"):
             await app.put_as_agent(CODER, "x", {**MONDAYS, "exclude": {"calendar": "/etc/passwd"}})
-        with pytest.raises(ValueError, match="agent: an agent schedules turns of its own"):
+        with pytest.raises(ValueError, match="agent: an agent can only schedule its own turns"):
             await app.put_as_agent(CODER, "x", {**MONDAYS, "agent": "other"})
 
 
@@ -289,7 +289,7 @@ async def test_a_run_of_a_command_may_only_wake(tmp_path: Path) -> None:
     app = make(tmp_path)
     async with virtual(app, start=START):
         command = Actor("default", 1, "build", 0, None, is_agent_run=False)
-        with pytest.raises(Conflict, match="the run of a command may report itself"):
+        with pytest.raises(Conflict, match="a command's run may only report its result"):
             await app.put_as_agent(command, "x", MONDAYS)
-        with pytest.raises(Conflict, match="the run of a command"):
+        with pytest.raises(Conflict, match="a command's run"):
             await app.list_as_agent(command)

@@ -322,7 +322,7 @@ _ALL: Final = (
     AgentTool(
         "put_schedule",
         "Create or change one of your schedules",
-        "Create a schedule of yours, or change the one with this slug: the same slug is updated, never doubled. Give "
+        "Create one of your schedules, or change the one with this slug; the same slug is never created twice. Give "
         "exactly one of prompt and command. The result's status is created, updated, unchanged (it was there already), "
         "or pending (a person has to approve it; tell them). Do not schedule what you were started to do: if your "
         "prompt says 'every Monday', it is scheduled already.",
@@ -342,8 +342,8 @@ _ALL: Final = (
     AgentTool(
         "list_schedules",
         "List your schedules",
-        "All schedules of yours, with their state, those that wait for approval, and how many more you may have. Call "
-        "it before you create one.",
+        "All your schedules with their state, including those waiting for approval, and how many more you may have. "
+        "Call it before you create one.",
         {"q": _text("Only those with this text in the slug, prompt or command.")},
         (),
         _list,
@@ -352,7 +352,7 @@ _ALL: Final = (
     AgentTool(
         "set_schedule_state",
         "Pause, resume or delete one of your schedules",
-        "Pause a schedule of yours, make it active again, or delete it. What a person stopped, only a person resumes.",
+        "Pause, resume or delete one of your schedules. Only a person can resume what a person stopped.",
         {"slug": _text(_SLUG), "state": _text("The new state.", enum=["paused", "active", "deleted"])},
         ("slug", "state"),
         _set_state,
@@ -366,7 +366,7 @@ _ALL: Final = (
         {
             "after": _text("How long from now, such as 20m, 2h or 1d."),
             "at": _text("A point in time: 'tomorrow at 9:00' or '2026-12-01T09:00+01:00'."),
-            "text": _text("What you want to be told then, with everything you need to know."),
+            "text": _text("The text you will get at that time, with everything you need to know."),
         },
         ("text",),
         _wake_me,
@@ -376,7 +376,7 @@ _ALL: Final = (
         "Report how far the current run is",
         "Report the run you are in: accepted, started, or finished with a text or an error. Only inside a run.",
         {
-            "rung": _text("How far it is.", enum=["accepted", "started", "finished"]),
+            "rung": _text("How far the run has got.", enum=["accepted", "started", "finished"]),
             "text": _text("The result for the person, with finished."),
             "usage": {"type": "object", "description": 'Tokens used, such as {"input": 1200, "output": 300}.'},
             "error": _text("What went wrong, if it failed."),
@@ -387,7 +387,7 @@ _ALL: Final = (
     AgentTool(
         "explain",
         "Explain one of your schedules",
-        "Why a schedule of yours ran, did not run, or will not run, in one sentence with the facts.",
+        "Why one of your schedules ran, did not run, or will not run, in one sentence with the facts.",
         {"slug": _text(_SLUG), "at": _text("A point in time, such as 2026-12-01T09:00:00Z. Default: its state now.")},
         ("slug",),
         _explain,

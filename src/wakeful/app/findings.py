@@ -50,7 +50,7 @@ def proposals(tx: Tx, *, now: Instant) -> Finding:
     """Whether something an agent proposed waits for a person."""
     waiting = tx.proposals.pending(now=now)
     if not waiting:
-        return Finding(APPROVALS, "ok", "nothing waits for approval")
+        return Finding(APPROVALS, "ok", "nothing is waiting for approval")
     named = ", ".join(f"{row.slug} (by {row.owner})" for row in waiting[:NAMED_MAX])
     more = f" and {len(waiting) - NAMED_MAX} more" if len(waiting) > NAMED_MAX else ""
     first = format_instant(min(row.expires_at for row in waiting))

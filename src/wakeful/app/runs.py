@@ -55,7 +55,7 @@ class Runs(Definitions):
         """The same for a caller that was identified as the run by its token."""
         receipts = self._receipts
         if receipts is None:
-            raise Conflict("this process takes no receipts; start the daemon")
+            raise Conflict("this process does not accept receipts; start the daemon")
         return await receipts.post(run_id, receipts.token(run_id), rung, text, usage, error)
 
     def knows_token(self, run_id: int, token: str) -> bool:

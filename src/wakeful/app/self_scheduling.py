@@ -130,7 +130,7 @@ class SelfScheduling(Schedules):
     async def wake_me(self, actor: Actor, when: str, text: object) -> AgentWritten:
         """One turn of the calling agent, in the session it is called from."""
         if not isinstance(text, str) or not text.strip():
-            refuse("text", "is empty; write what you want to be told at that time")
+            refuse("text", "is empty; write the text you want to get at that time")
         timing = self.read_when(when)
         if not isinstance(timing, Once):
             refuse("after", f"'{when}' is not one point in time; write for example 20m, or use put_schedule")
@@ -152,7 +152,7 @@ class SelfScheduling(Schedules):
         errors = [FieldError(str(name)[:80], _NOT_YOURS) for name in unknown]
         if shown.get("agent") not in (None, actor.agent) and "prompt" in shown:
             errors.append(
-                FieldError("agent", f"an agent schedules turns of its own; leave it out, or write {actor.agent!r}")
+                FieldError("agent", f"an agent can only schedule its own turns; leave it out, or write {actor.agent!r}")
             )
         command = shown.get("command")
         if isinstance(command, Mapping) and set(command) - {"argv"}:
@@ -303,7 +303,7 @@ _IGNORED: Final = frozenset({
 
 def _refuse_command_run(actor: Actor) -> None:
     if not actor.is_agent_run:
-        raise Conflict("the run of a command may report itself, wake, and call wake_me, nothing else")
+        raise Conflict("a command's run may only report its result, wake the heartbeat, and call wake_me")
 
 
 def _of_schedule(tx: Tx, run_id: int, slug: str, schedule_id: int, copy: str | None) -> Actor:

@@ -28,11 +28,13 @@ def approvals_command(invocation: Invocation, action: str | None, proposal: str 
     if action == "show":
         found = [one for one in found if one["id"] == proposal]
         if not found:
-            raise Ended(f"nothing with the id {proposal} waits for approval", hint="see all: wakeful approvals")
+            raise Ended(
+                f"no proposal with the id {proposal} is waiting for approval", hint="see all: wakeful approvals"
+            )
     if invocation.is_json:
         json_out({"approvals": found})
     elif not found:
-        note("nothing waits for approval")
+        note("nothing is waiting for approval")
     else:
         for one in found:
             _show(one)
@@ -40,7 +42,7 @@ def approvals_command(invocation: Invocation, action: str | None, proposal: str 
 
 def _decide(invocation: Invocation, action: str, proposal: str) -> None:
     if not (proposal.isascii() and proposal.isalnum()):
-        raise Ended(f"nothing with the id {proposal!r} waits for approval", hint="see all: wakeful approvals")
+        raise Ended(f"no proposal with the id {proposal!r} is waiting for approval", hint="see all: wakeful approvals")
     decided = invocation.daemon().ask("POST", f"/api/approvals/{proposal}", body={"decision": action}).body
     if invocation.is_json:
         json_out(decided)

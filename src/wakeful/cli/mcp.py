@@ -16,7 +16,7 @@ from wakeful.cli.client import RUN_TOKEN_VARIABLE, Daemon, Refused
 from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation, command
 
-NO_DAEMON = "the Wakeful daemon does not run; ask the person to start it with: wakeful up"
+NO_DAEMON = "the Wakeful daemon is not running; ask the person to start it with: wakeful up"
 
 
 @command("mcp")

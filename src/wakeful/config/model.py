@@ -258,21 +258,22 @@ class Price(Table):
 
 
 class SelfScheduling(Table):
-    """What an agent may schedule by itself."""
+    """What an agent may schedule on its own."""
 
     approval: Literal["always", "recurring", "never"] = setting(
         "always", says="what a person has to approve: always, recurring (one-shots pass), or never"
     )
-    schedules_max: Annotated[int, kinds.count(0, 1_000)] = setting(20, says="schedules of each agent")
+    schedules_max: Annotated[int, kinds.count(0, 1_000)] = setting(20, says="maximum number of schedules per agent")
     interval_min: Annotated[int, kinds.duration("1s", "365d")] = setting(
         "1h", says="shortest interval of an agent's schedule"
     )
-    expires: Annotated[int, kinds.duration("1m", "3650d")] = setting("30d", says="when an agent's schedule ends")
+    expires: Annotated[int, kinds.duration("1m", "3650d")] = setting("30d", says="how long an agent's schedule lasts")
     depth_max: Annotated[int, kinds.count(0, 100)] = setting(
-        1, says="how deep schedules made by runs of schedules made by an agent may go"
+        1,
+        says="how deep schedules may nest: one created by a run of an agent's schedule is a level deeper",
     )
     wakes_per_day: Annotated[int, kinds.count(0, 10_000)] = setting(
-        24, says="uses of wake_me by each agent in 24 hours"
+        24, says="how often an agent may use wake_me in 24 hours"
     )
 
 

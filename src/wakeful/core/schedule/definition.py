@@ -152,7 +152,9 @@ class Definition:
     )
     expires_at: Annotated[
         Instant | None,
-        Field(INSTANT, "no time after this one counts; then it is done", example="2027-01-01T00:00:00Z", usual="never"),
+        Field(
+            INSTANT, "it does not run after this time, and is then done", example="2027-01-01T00:00:00Z", usual="never"
+        ),
     ] = None
     retry: Annotated[
         Retry | None,

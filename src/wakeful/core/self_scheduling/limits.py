@@ -1,4 +1,4 @@
-"""What an agent may schedule by itself: the `[self_scheduling]` settings, and the refusals they lead to.
+"""What an agent may schedule on its own: the `[self_scheduling]` settings, and the refusals they lead to.
 
 Each refusal names the limit, its value, what is left, and what the agent can do instead. The person who set the limit
 reads the same sentence."""

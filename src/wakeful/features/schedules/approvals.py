@@ -107,7 +107,7 @@ def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHook
             f"{proposal.slug} has changed since this was proposed; reject it, so that it can be proposed again"
         )
     if proposal.schedule_id is None and existing is not None:
-        raise Conflict(f"a schedule {proposal.slug} exists by now; reject this proposal")
+        raise Conflict(f"a schedule {proposal.slug} exists now; reject this proposal")
     checked = check(definition, conditions, now=now)
     if is_past(definition.timing, now):
         if existing is None:
@@ -127,7 +127,7 @@ def _write_missed(tx: Tx, proposal: Proposal, definition: Definition, now: Insta
     at = resolved(definition.timing.at)
     (schedule_id,) = tx.schedules.add_many([NewSchedule(definition.slug, encode_definition(definition), 0, now)])
     if schedule_id is None:
-        raise Conflict(f"a schedule {definition.slug} exists by now; reject this proposal")
+        raise Conflict(f"a schedule {definition.slug} exists now; reject this proposal")
     compiled = compile_definition(schedule_id, 1, definition)
     cadence = begin(schedule_id, 1, compiled.rules, now=at - 1, state="active", reason=None)
     tx.cadences.add_many([cadence])

@@ -256,7 +256,7 @@ def view_proposal(proposal: Proposal) -> ScheduleView:
         definition=decode_definition(proposal.definition),
         status="waiting",
         health="waiting",
-        status_reason=f"waits for approval: wakeful approvals approve {proposal.proposal_id}",
+        status_reason=f"waiting for approval: wakeful approvals approve {proposal.proposal_id}",
         enabled=True,
         next_run=None,
         last_run=None,

@@ -29,5 +29,5 @@ async def known_actor(app: Wakeful, scope: Scope, *, for_commands: bool = False)
     if actor is None:
         raise NotFound("there is nothing here")
     if not actor.is_agent_run and not for_commands:
-        raise Refused(403, "the run of a command may report itself, wake, and call wake_me, nothing else")
+        raise Refused(403, "a command's run may only report its result, wake the heartbeat, and call wake_me")
     return actor

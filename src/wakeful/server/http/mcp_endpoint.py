@@ -15,7 +15,7 @@ from wakeful.server.http.problems import Problem
 
 NOT_INSTALLED: Final = "MCP needs the package mcp; install it with: pip install 'wakeful[mcp]', and restart the daemon"
 NOT_AN_AGENT: Final = (
-    '/mcp needs the token of an agent ([tokens.NAME] with role = "agent") or of a run; for another way in use '
+    '/mcp needs the token of an agent ([tokens.NAME] with role = "agent") or of a run; otherwise use '
     "`wakeful mcp --agent NAME`"
 )
 

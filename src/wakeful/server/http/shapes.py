@@ -98,7 +98,7 @@ class Schedule(Shape):
     lineage: Annotated[Lineage | None, Field(description="the run that made it, if an agent did")]
     approval: Annotated[
         Literal["pending", "approved", "rejected"] | None,
-        Field(description="of an agent's schedule; null: none needed"),
+        Field(description="the approval of an agent's schedule; null if none is needed"),
     ]
     cost: Annotated[ScheduleCost | None, Field(description="null for a schedule without a prompt, and in lists")] = None
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
