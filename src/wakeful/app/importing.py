@@ -23,6 +23,7 @@ from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import next_n
 from wakeful.core.time.timing_words import describe
 from wakeful.features.moving.handover import Handovers, next_hand
+from wakeful.features.quota.feature import Quota
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.takeover import await_handover, miss_before_import, take_over
 from wakeful.integrations.imports.catalogue import KINDS, entries_of
@@ -100,6 +101,7 @@ class _Names:
 
     taken: set[str]
     known: dict[tuple[str, str], Origin] = field(default_factory=dict)
+    slots: frozenset[str] = frozenset()
 
     def slug_for(self, entry: Entry) -> str:
         """The slug of an entry: the one it has, else one that is free."""
@@ -117,8 +119,16 @@ class _Names:
 class Importer:
     """Imports of one app."""
 
-    def __init__(self, app: Wakeful, *, home: Path | None = None, in_thread: InThread = asyncio.to_thread) -> None:
+    def __init__(
+        self,
+        app: Wakeful,
+        *,
+        home: Path | None = None,
+        in_thread: InThread = asyncio.to_thread,
+        quota: Callable[[], Quota] | None = None,
+    ) -> None:
         self._app = app
+        self._quota = quota
         self._home = home
         self._in_thread = in_thread
         self._handovers: Handovers | None = None
@@ -182,7 +192,11 @@ class Importer:
                 tx.handovers.put(journal)
 
         self._write_files(write)
-        await self._app.put_all({planned.slug or "": planned.definition for planned in write}, then=then)
+        for planned in write:
+            if planned.entry.becomes == "slot" and self._quota is not None:
+                await self._quota().put(planned.slug or "", planned.definition or {})
+        schedules = [planned for planned in write if planned.entry.becomes == "schedule"]
+        await self._app.put_all({planned.slug or "": planned.definition for planned in schedules}, then=then)
         if journal is not None and self._handovers is not None:
             self._handovers.drive(journal)
         return replace(plan, is_applied=True, handover=None if journal is None else _handover_json(journal))
@@ -196,7 +210,7 @@ class Importer:
 
     def _begin(self, tx: Tx, planned: PlannedEntry, now: Instant) -> None:
         slug, entry = planned.slug, planned.entry
-        if slug is None or planned.action != "create":
+        if slug is None or planned.action != "create" or entry.becomes != "schedule":
             return
         if entry.last_run is not None:
             miss_before_import(tx, slug, entry.last_run, now=now)
@@ -226,6 +240,8 @@ class Importer:
         if entry.refused is not None:
             return PlannedEntry(entry, None, "skipped" if entry.is_skipped else "refused", reason=entry.refused)
         slug = names.slug_for(entry)
+        if entry.becomes == "slot":
+            return self._planned_slot(entry, slug, names)
         try:
             if isinstance(fitted, Invalid):
                 raise fitted
@@ -239,13 +255,32 @@ class Importer:
         shown = PlannedEntry(entry, slug, "create", written, describe(definition.timing), theirs, ours)
         if problem is not None:
             return replace(shown, action="refused", reason=problem)
-        digest = digest_of(json.dumps(written, sort_keys=True))
+        digest = _digest(written)
         origin = names.known.get((entry.place, entry.ref))
         action: Action = "create"
         if slug in stored and origin is not None:
             is_same = origin.digest == digest or encode_definition(definition) == stored[slug]
             action = "unchanged" if is_same else "update"
         return replace(shown, action=action, digest=digest)
+
+    def _planned_slot(self, entry: Entry, slug: str, names: _Names) -> PlannedEntry:
+        """A quota slot. Its key is in a file that is written when the plan is applied."""
+        slot = dict(entry.action)
+        shown = PlannedEntry(entry, slug, "create", slot, "a quota slot", digest=_digest(slot))
+        try:
+            if self._quota is None:
+                raise Conflict("this process has no quota slots")
+            self._quota().check(slug, {**slot, **({"apiKey": "not read yet"} if entry.files else {})})
+        except (Invalid, Conflict) as refused:
+            return replace(shown, action="refused", reason=str(refused))
+        origin = names.known.get((entry.place, entry.ref))
+        if origin is not None and slug in names.slots:
+            return replace(shown, action="unchanged" if origin.digest == shown.digest else "update")
+        return shown
+
+
+def _digest(written: Mapping[str, Any]) -> str:
+    return digest_of(json.dumps(written, sort_keys=True))
 
 
 def _read(kind: str, *, content: str | None, path: Path | None, context: Context) -> list[tuple[Entry, Fitted]]:
@@ -294,9 +329,10 @@ def _names(tx: Tx, kind: str, entries: Sequence[Entry]) -> tuple[_Names, dict[st
     candidates = {f"{name[:56]}-{number}" for name in wanted for number in range(2, len(entries) + 12)} | wanted
     candidates |= {origin.name for origin in known.values()}
     stored = {row.slug: row.definition for row in tx.schedules.by_slugs(sorted(candidates)).values()}
-    return _Names({*stored, *(origin.name for origin in known.values())}, known), stored
+    slots = frozenset(slot.name for slot in tx.slots.all())
+    return _Names({*stored, *slots, *(origin.name for origin in known.values())}, known, slots), stored
 
 
 def _origin(kind: str, planned: PlannedEntry, now: Instant) -> Origin:
     entry = planned.entry
-    return Origin(kind, entry.place, entry.ref, "schedule", planned.slug or "", planned.digest, now)
+    return Origin(kind, entry.place, entry.ref, entry.becomes, planned.slug or "", planned.digest, now)

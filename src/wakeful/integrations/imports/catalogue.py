@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wakeful.integrations.imports import crontab
+from wakeful.integrations.imports import coding_apps, crontab, hermes, kubernetes, openclaw, seed_systems, systemd
 from wakeful.integrations.imports.entries import Context, Entry, Reader, SourceFile, SourceRefused
 from wakeful.integrations.imports.places import existing, plain_files_in, printed, read_file, read_files
 
@@ -14,7 +14,6 @@ from wakeful.integrations.imports.places import existing, plain_files_in, printe
 class ImportKind:
     """One kind: its own places, the files of a given path, and its reader."""
 
-    title: str
     find: Callable[[Context], list[SourceFile]]
     open: Callable[[Path], list[SourceFile]]
     read: Reader
@@ -38,8 +37,32 @@ def _crontab_open(path: Path) -> list[SourceFile]:
     return read_files(_cron_d(path)) if path.is_dir() else [read_file(path)]
 
 
+def _systemd_places(context: Context) -> list[SourceFile]:
+    own = context.user_home / ".config" / "systemd" / "user"
+    return [file for folder in (own, Path("/etc/systemd/system")) if folder.is_dir() for file in _systemd_open(folder)]
+
+
+def _systemd_open(path: Path) -> list[SourceFile]:
+    if path.is_dir():
+        files = [*plain_files_in(path, "*.timer"), *plain_files_in(path, "*.service")]
+        return read_files(file for file in files if not file.is_symlink() or file.suffix == ".timer")
+    service = path.with_suffix(".service")
+    return read_files([path, *existing(service)])
+
+
 KINDS: Final[Mapping[str, ImportKind]] = {
-    "crontab": ImportKind("crontab", _crontab_places, _crontab_open, crontab.read_crontab),
+    "crontab": ImportKind(_crontab_places, _crontab_open, crontab.read_crontab),
+    "systemd": ImportKind(_systemd_places, _systemd_open, systemd.read_systemd, can_adopt=True),
+    "openclaw": ImportKind(openclaw.find_openclaw, openclaw.open_openclaw, openclaw.read_openclaw, can_adopt=True),
+    "hermes": ImportKind(hermes.find_hermes, hermes.open_hermes, hermes.read_hermes, can_adopt=True),
+    "claude": ImportKind(coding_apps.find_claude, coding_apps.open_claude, coding_apps.read_claude),
+    "codex": ImportKind(coding_apps.find_codex, coding_apps.open_codex, coding_apps.read_codex),
+    "caco": ImportKind(seed_systems.find_caco, seed_systems.open_caco, seed_systems.read_caco),
+    "openalice": ImportKind(seed_systems.find_openalice, seed_systems.open_openalice, seed_systems.read_openalice),
+    "glm-tray": ImportKind(seed_systems.find_glm_tray, seed_systems.open_glm_tray, seed_systems.read_glm_tray),
+    "kubernetes": ImportKind(
+        kubernetes.find_kubernetes, kubernetes.open_kubernetes, kubernetes.read_kubernetes, can_adopt=True
+    ),
 }
 
 

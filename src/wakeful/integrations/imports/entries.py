@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol, TypeAlias
+from typing import Any, Final, Literal, NoReturn, Protocol, TypeAlias
 
 from wakeful.core.time.instants import Instant
 from wakeful.integrations.actions.environment import is_secret_variable
@@ -93,6 +93,7 @@ class Entry:
     is_skipped: bool = False  # not a job of the user; said, and left alone
     off: Off | None = None
     files: Mapping[str, str] = field(default_factory=dict)  # private files to write: secrets, by name
+    becomes: Literal["schedule", "slot"] = "schedule"
 
 
 class Reader(Protocol):

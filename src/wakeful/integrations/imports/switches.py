@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from wakeful.core.time.instants import SECOND, Duration
+from wakeful.integrations.imports import openclaw
 from wakeful.integrations.imports.crontab import USER_PLACE
 from wakeful.integrations.imports.entries import FILE_MAX
 from wakeful.integrations.system.plain_files import FileRefused, read_plain_text
@@ -95,6 +96,27 @@ class JsonSwitch(_Threaded):
                 _replace(path, text, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
+class OpenClawSwitch(_Threaded):
+    """Jobs of OpenClaw: `{"path", "id"}`. Its program, if it is installed; else the file of an older version."""
+
+    def look(self, what: Sequence[What]) -> bool:
+        return not any(openclaw.is_enabled(Path(one["path"]), one["id"]) for one in what)
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        program = openclaw.program()
+        if program is None:
+            if any(not one["path"].endswith(".json") for one in what):
+                raise SwitchFailed("the program openclaw is not on the PATH of the daemon")
+            JsonSwitch(self._in_thread).act(
+                [{**one, "list": ["jobs"], "set": {"enabled": False}} for one in what], within
+            )
+            return
+        for one in what:
+            ended = _run([program, "cron", "disable", one["id"]], within)
+            if ended.returncode != 0:
+                raise SwitchFailed(f"openclaw cron disable ended with {ended.returncode}: {ended.stderr.strip()[:300]}")
+
+
 class ProgramSwitch(_Threaded):
     """Anything with a program: `{"argv", "check", "off": [texts]}`. `check` prints one of `off` once it is off."""
 
@@ -115,6 +137,7 @@ def switches(in_thread: InThread, *, backups: Path) -> dict[str, Any]:
     return {
         "crontab": CrontabSwitch(in_thread, backups=backups),
         "json": JsonSwitch(in_thread),
+        "openclaw": OpenClawSwitch(in_thread),
         "program": ProgramSwitch(in_thread),
     }
 

@@ -238,7 +238,8 @@ class _Daemon:
             workflow_folder=self._home,
             **conduct_of(self._settings),
         )
-        self._importer = Importer(app, home=self._home)
+        slots = self._quota
+        self._importer = Importer(app, home=self._home, quota=lambda: slots.quota)
         app.add_service(self._importer.plug)
         self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
         self._reload.listen(

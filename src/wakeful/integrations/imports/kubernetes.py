@@ -1,0 +1,126 @@
+"""Kubernetes CronJobs: manifests in YAML or JSON, or what `kubectl get cronjobs` prints. They are adopted: a schedule
+here creates a job from the CronJob there. Its cron skips what daylight saving leaves out, and runs repeated times
+twice."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.core.time.instants import format_duration
+from wakeful.integrations.imports.agent_jobs import given, instant_of, object_of, refused_entry, text_of, whole_of
+from wakeful.integrations.imports.cron_fields import NAMED, plain_times
+from wakeful.integrations.imports.entries import (
+    ENTRIES_MAX,
+    Context,
+    Entry,
+    EntryRefused,
+    Off,
+    SourceFile,
+    SourceRefused,
+    refuse,
+    slug_of,
+)
+from wakeful.integrations.imports.places import json_of, plain_files_in, printed, read_files
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
+
+
+def find_kubernetes(context: Context) -> list[SourceFile]:
+    """The CronJobs of the current cluster."""
+    found = printed(["kubectl", "get", "cronjobs", "--all-namespaces", "-o", "json"], "kubectl get cronjobs", context)
+    return [] if found is None else [found]
+
+
+def open_kubernetes(path: Path) -> list[SourceFile]:
+    """A manifest, or a folder of them."""
+    if not path.is_dir():
+        return read_files([path])
+    return read_files([file for file in plain_files_in(path) if file.suffix in (".yaml", ".yml", ".json")])
+
+
+def read_kubernetes(files: Sequence[SourceFile], context: Context) -> list[Entry]:
+    """All CronJobs of these manifests."""
+    entries = [_entry(file, job, context) for file in files for job in _jobs(file)]
+    if len(entries) > ENTRIES_MAX:
+        raise SourceRefused(files[0].place, f"there are {len(entries)} CronJobs; at most {ENTRIES_MAX} are imported")
+    return entries
+
+
+def _jobs(file: SourceFile) -> Iterator[Mapping[str, Any]]:
+    for document in [json_of(file)] if file.text.lstrip().startswith(("{", "[")) else _yaml(file):
+        items = document.get("items", [document]) if isinstance(document, Mapping) else []
+        for item in items if isinstance(items, list) else []:
+            if isinstance(item, Mapping) and item.get("kind") == "CronJob":
+                yield item
+
+
+def _yaml(file: SourceFile) -> list[Any]:
+    try:
+        import yaml  # type: ignore[import-untyped]  # comes with uvicorn[standard]; its stubs do not
+    except ImportError:
+        raise SourceRefused(
+            file.place, "reading YAML needs PyYAML; save it as JSON: kubectl get -f FILE -o json"
+        ) from None
+    try:
+        for event in yaml.parse(file.text, Loader=yaml.SafeLoader):
+            if isinstance(event, yaml.AliasEvent):  # a few of them can name billions of values
+                raise SourceRefused(file.place, "it uses aliases; write it without them", event.start_mark.line + 1)
+        return list(yaml.load_all(file.text, Loader=yaml.SafeLoader))
+    except RecursionError:
+        raise SourceRefused(file.place, "it is nested too deeply") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        reason = str(getattr(error, "problem", None) or "it cannot be read")
+        raise SourceRefused(file.place, f"it is not YAML ({reason})", mark.line + 1 if mark else None) from None
+
+
+def _entry(file: SourceFile, job: Mapping[str, Any], context: Context) -> Entry:
+    meta, spec = object_of(job, "metadata"), object_of(job, "spec")
+    name, space = text_of(meta, "name") or "", text_of(meta, "namespace") or "default"
+    ref = f"{space}/{name}"
+    shown = {
+        "metadata": {"name": name, "namespace": space},
+        "spec": {k: v for k, v in spec.items() if k != "jobTemplate"},
+    }
+    try:
+        if not _NAME.fullmatch(name) or not _NAME.fullmatch(space):
+            refuse(f"{ref[:80]!r} is not the name of a CronJob")
+        expression = " ".join((text_of(spec, "schedule") or "").split())
+        expression = NAMED.get(expression.lower(), expression)
+        if expression.startswith("@every"):
+            refuse("@every counts from when its controller started; write an interval by hand")
+        zone = text_of(spec, "timeZone") or "UTC"
+        times = plain_times(expression, zone, gap="skip", repeat="twice")
+    except EntryRefused as refused:
+        return refused_entry(file, ref, shown, str(refused))
+    late = whole_of(spec, "startingDeadlineSeconds")
+    policy = text_of(spec, "concurrencyPolicy") or "Allow"
+    script = f'kubectl -n {space} create job --from=cronjob/{name} "{name[:40]}-wakeful-$WAKEFUL_RUN_ID"'
+    return Entry(
+        file.place,
+        ref,
+        json.dumps(shown),
+        slug_of(name),
+        schedule={"type": "cron", "expression": expression, "timezone": zone},
+        action={"command": {"argv": ["sh", "-c", script]}},
+        options={"catchUp": "once", **({"maxLateness": format_duration(late * 1000)} if late else {})},
+        times=times,
+        not_carried=(
+            *([] if policy == "Forbid" else [f"concurrencyPolicy {policy}"]),
+            *given(spec, ("successfulJobsHistoryLimit", "failedJobsHistoryLimit")),
+        ),
+        last_run=instant_of(object_of(job, "status").get("lastScheduleTime")),
+        is_paused=spec.get("suspend") is True,
+        off=Off("program", _off(space, name)) if file.place == "kubectl get cronjobs" else None,
+    )
+
+
+def _off(space: str, name: str) -> dict[str, Any]:
+    base = ["kubectl", "-n", space]
+    return {
+        "argv": [*base, "patch", "cronjob", name, "-p", '{"spec":{"suspend":true}}'],
+        "check": [*base, "get", "cronjob", name, "-o", "jsonpath={.spec.suspend}"],
+        "off": ["true"],
+    }

@@ -1,0 +1,222 @@
+"""OpenClaw: `state/openclaw.sqlite` since 2026.6.1, `cron/jobs.json` before. Both are read.
+
+Its cron skips a time that daylight saving leaves out; a repeated fixed time runs once, a rhythm runs through.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.core.time.instants import format_duration
+from wakeful.integrations.imports.agent_jobs import (
+    agent_of,
+    every,
+    given,
+    instant_of,
+    jobs_of,
+    object_of,
+    once,
+    refused_entry,
+    seconds,
+    shown,
+    text_of,
+    whole_of,
+)
+from wakeful.integrations.imports.cron_fields import cron_sets
+from wakeful.integrations.imports.entries import (
+    Context,
+    Entry,
+    EntryRefused,
+    Off,
+    SourceFile,
+    SourceTimes,
+    refuse,
+    slug_of,
+    split_environment,
+)
+from wakeful.integrations.imports.places import existing, json_of, read_file, rows_of
+from wakeful.integrations.imports.wall_rules import WallRules
+
+KIND: Final = "openclaw"
+TOP_OF_HOUR: Final = 5 * 60 * 1000
+_REPORTED: Final = ("thinking", "toolsAllow", "fallbacks", "lightContext", "allowUnsafeExternalContent")
+_REPORTED_OF_JOB: Final = (
+    "trigger",
+    "pacing",
+    "onExit",
+    "stream",
+    "script",
+    "wakeMode",
+    "deleteAfterRun",
+    "failureAlert",
+)
+
+
+def find_openclaw(context: Context) -> list[SourceFile]:
+    """The stores of the user's home."""
+    home = Path(context.environ.get("OPENCLAW_STATE_DIR") or context.user_home / ".openclaw")
+    return open_openclaw(home)
+
+
+def open_openclaw(path: Path) -> list[SourceFile]:
+    """A home, a database or a file."""
+    if path.is_dir():
+        found = existing(path / "state/openclaw.sqlite", path / "openclaw.sqlite")[:1]
+        found += existing(path / "cron/jobs.json", path / "jobs.json")[:1]
+        return [file for inner in found for file in open_openclaw(inner)]
+    if path.suffix in (".sqlite", ".db", ".sqlite3"):
+        rows = rows_of(path, "cron_jobs", ("job_json", "state_json"))
+        jobs = [_merged(row) for row in rows]
+        return [SourceFile(str(path), json.dumps({"jobs": jobs}), path)]
+    return [read_file(path)]
+
+
+def _merged(row: Mapping[str, Any]) -> Any:
+    try:
+        job = json.loads(row.get("job_json") or "{}")
+        state = json.loads(row.get("state_json") or "{}")
+    except (ValueError, RecursionError):
+        return {"id": "unreadable", "error": "job_json is not JSON"}
+    return {**job, "state": {**object_of(job, "state"), **state}} if isinstance(job, dict) else {"id": "unreadable"}
+
+
+def read_openclaw(files: Sequence[SourceFile], context: Context) -> list[Entry]:
+    """All jobs. A job that is in both stores is read from the newer one."""
+    seen: set[str] = set()
+    entries: list[Entry] = []
+    for file in files:
+        for number, job in enumerate(jobs_of(json_of(file), file), 1):
+            ref = str(job.get("id") or f"#{number}")
+            if ref not in seen:
+                seen.add(ref)
+                entries.append(_entry(file, ref, job, context))
+    return entries
+
+
+def _entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context) -> Entry:
+    name = text_of(job, "name") or ref
+    if job.get("error"):
+        return refused_entry(file, ref, job, str(job["error"]))
+    is_own = name.lower() in ("heartbeat", "system") or ref.startswith(("system:", "heartbeat"))
+    if is_own or job.get("owner") == "system" or object_of(job, "payload").get("kind") == "heartbeat":
+        return refused_entry(file, ref, job, "it belongs to OpenClaw itself", is_skipped=True)
+    try:
+        schedule, times, stagger = _schedule(job, context)
+        action, options, dropped = _adopted(ref) if context.is_adopting else _action(job, context)
+    except EntryRefused as refused:
+        return refused_entry(file, ref, job, str(refused))
+    target = text_of(job, "sessionTarget") or ""
+    return Entry(
+        file.place,
+        ref,
+        shown(job),
+        slug_of(name),
+        schedule=schedule,
+        action=action,
+        options={**options, **stagger},
+        times=times,
+        not_carried=(*dropped, *given(job, _REPORTED_OF_JOB)),
+        last_run=whole_of(object_of(job, "state"), "lastRunAtMs"),
+        is_paused=job.get("enabled") is False,
+        session=target.removeprefix("session:") if target.startswith("session:") and not context.is_adopting else None,
+        off=None if file.path is None else Off(KIND, {"path": file.place, "id": ref}),
+    )
+
+
+def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
+    schedule = object_of(job, "schedule")
+    match schedule.get("kind"):
+        case "at":
+            at = instant_of(schedule["at"] if schedule.get("at") is not None else schedule.get("atMs"))
+            return *once(at), {}
+        case "every":
+            state = object_of(job, "state")
+            for source, field in ((schedule, "anchorMs"), (job, "createdAtMs"), (state, "lastRunAtMs")):
+                anchor = whole_of(source, field)
+                if anchor is not None:
+                    return *every(whole_of(schedule, "everyMs"), anchor), {}
+            raise EntryRefused("it has no anchor")
+        case "cron":
+            return _cron(schedule, context)
+        case kind:
+            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which has no time")
+
+
+def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
+    expression = " ".join((text_of(schedule, "expr") or "").split())
+    if "+" in expression:
+        refuse("a weekday with + (both the date and the weekday) cannot be said here")
+    zone = text_of(schedule, "tz") or context.zone
+    sets = cron_sets(expression, has_open_steps=True)
+    times = WallRules(zone, sets.matches_day, sets.times, "skip", "twice" if sets.is_rhythm else "once")
+    stagger = whole_of(schedule, "staggerMs")
+    if stagger is None:
+        parts = expression.split()[-5:]
+        stagger = TOP_OF_HOUR if parts[0] == "0" and parts[1].startswith("*") else 0
+    options = {"stagger": format_duration(stagger)} if stagger > 0 else {}
+    return {"type": "cron", "expression": expression, "timezone": zone}, times, options
+
+
+def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    payload = object_of(job, "payload")
+    deliver, dropped = _deliver(object_of(job, "delivery"), context)
+    limit = seconds(whole_of(payload, "timeoutSeconds"))
+    match payload.get("kind"):
+        case "systemEvent":
+            text = text_of(payload, "text") or refuse("its event has no text")
+            return {"event": {"text": text}}, limit, dropped
+        case "agentTurn":
+            prompt = text_of(payload, "message") or refuse("its turn has no message")
+            config: dict[str, Any] = {} if not payload.get("model") else {"model": payload["model"]}
+            if (text_of(job, "sessionTarget") or "isolated") == "isolated":
+                config["persistSession"] = False
+            agent = agent_of(context, text_of(job, "agentId"), KIND)
+            if job.get("agentId") and agent.get("agent") != job["agentId"]:
+                dropped.append("agentId")
+            action = {"prompt": prompt, **agent, **({"sessionConfig": config} if config else {})}
+            return action, {**limit, **deliver}, [*dropped, *given(payload, _REPORTED)]
+        case "command":
+            return {"command": _command(payload, dropped)}, {**limit, **deliver}, dropped
+        case kind:
+            raise EntryRefused(f"its payload is of the kind {str(kind)[:40]!r}, which we do not have")
+
+
+def _command(payload: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:
+    argv = payload.get("argv")
+    if not isinstance(argv, list) or not argv or not all(isinstance(word, str) for word in argv):
+        refuse("its command has no argv")
+    env, secret = split_environment({str(name): str(value) for name, value in object_of(payload, "env").items()})
+    dropped += [f"{name} (a secret: set it where the daemon runs)" for name in secret]
+    more = {"cwd": payload.get("cwd"), "env": env, "stdin": payload.get("input"), "passEnv": secret}
+    return {"argv": argv, **{name: value for name, value in more.items() if value}}
+
+
+def _deliver(delivery: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], list[str]]:
+    mode = delivery.get("mode")
+    if mode in (None, "none"):
+        return {}, []
+    channel = text_of(delivery, "channel") or "last"
+    if mode == "announce" and (channel in context.channels or channel == "last"):
+        to = text_of(delivery, "to")
+        return {"deliver": {"channel": channel, **({"to": to} if to else {})}}, []
+    return {}, [f"delivery ({mode} to {channel}: add a channel of that name)"]
+
+
+def _adopted(ref: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    return {"command": {"argv": ["openclaw", "cron", "run", ref]}}, {"timeout": "1d"}, []
+
+
+def is_enabled(path: Path, ref: str) -> bool:
+    """Whether a job is switched on in its store."""
+    for file in open_openclaw(path):
+        for job in jobs_of(json_of(file), file):
+            if str(job.get("id")) == ref:
+                return job.get("enabled") is not False
+    return False
+
+
+def program() -> str | None:
+    """Its program, if it is installed."""
+    return shutil.which(KIND)

@@ -1,0 +1,321 @@
+"""systemd timers: `*.timer` files with the services they start."""
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from wakeful.core.time.instants import MINUTE, SECOND, Instant, format_duration, format_instant
+from wakeful.integrations.imports.entries import (
+    LINE_MAX,
+    Context,
+    Entry,
+    EntryRefused,
+    Off,
+    SourceFile,
+    SourceRefused,
+    masked,
+    refuse,
+    slug_of,
+    split_environment,
+)
+from wakeful.integrations.imports.systemd_calendar import Calendar, parse_calendar
+
+KIND: Final = "systemd"
+SYSTEM: Final = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
+_UNITS: Final[Mapping[str, float]] = {
+    "us": 0.001, "ms": 1, "s": SECOND, "sec": SECOND, "second": SECOND, "seconds": SECOND, "": SECOND,
+    "m": MINUTE, "min": MINUTE, "minute": MINUTE, "minutes": MINUTE, "h": 60 * MINUTE, "hr": 60 * MINUTE,
+    "hour": 60 * MINUTE, "hours": 60 * MINUTE, "d": 1440 * MINUTE, "day": 1440 * MINUTE, "days": 1440 * MINUTE,
+    "w": 10080 * MINUTE, "week": 10080 * MINUTE, "weeks": 10080 * MINUTE,
+}  # fmt: skip
+_SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
+_BOOT: Final = ("OnBootSec", "OnStartupSec", "OnActiveSec")
+_REPORTED: Final = (
+    "AccuracySec",
+    "WakeSystem",
+    "FixedRandomDelay",
+    "OnClockChange",
+    "OnTimezoneChange",
+    "DeferReactivation",
+)
+_SPECIFIER: Final = re.compile(r"%(.)")
+_VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
+
+
+@dataclass(slots=True)
+class Unit:
+    """A unit file: its settings by section, each a list."""
+
+    name: str
+    file: SourceFile
+    sections: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def all(self, section: str, key: str) -> list[str]:
+        return self.sections.get(section, {}).get(key, [])
+
+    def last(self, section: str, key: str, usual: str = "") -> str:
+        values = self.all(section, key)
+        return values[-1] if values else usual
+
+
+def read_systemd(files: Sequence[SourceFile], context: Context) -> list[Entry]:
+    """All timers of these files."""
+    units = {Path(file.place).name: parse_unit(file) for file in files}
+    return [
+        entry
+        for name, unit in sorted(units.items())
+        if name.endswith(".timer") or (file_is_pasted(unit) and "Timer" in unit.sections)
+        for entry in _entries(unit, units, context)
+    ]
+
+
+def file_is_pasted(unit: Unit) -> bool:
+    return unit.file.path is None
+
+
+def parse_unit(file: SourceFile) -> Unit:
+    """The settings of a unit file."""
+    unit = Unit(Path(file.place).name, file)
+    section: dict[str, list[str]] = {}
+    lines = file.text.split("\n")
+    number = 0
+    while number < len(lines):
+        start, text = number + 1, lines[number].rstrip("\r")
+        while text.endswith("\\") and number + 1 < len(lines):
+            number += 1
+            text = text[:-1] + " " + lines[number].strip()
+        number += 1
+        if len(text) > LINE_MAX or "\0" in text:
+            raise SourceRefused(file.place, "the line is too long, or binary", start)
+        text = text.strip()
+        if not text or text[0] in "#;":
+            continue
+        if text[0] == "[" and text[-1] == "]":
+            section = unit.sections.setdefault(text[1:-1], {})
+            continue
+        key, equals, value = text.partition("=")
+        if not equals:
+            raise SourceRefused(file.place, f"'{text[:80]}' is neither a section nor a setting", start)
+        values = section.setdefault(key.strip(), [])
+        values.append(value.strip()) if value.strip() else values.clear()
+    return unit
+
+
+def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[Entry]:
+    stem = timer.name.removesuffix(".timer")
+    base = Entry(timer.file.place, "", _shown(timer), slug_of(stem))
+    try:
+        options, dropped = _options(timer)
+        action, more, limit = _action(timer, units, stem, context)
+        calendars = _calendars(timer, context)
+        base = replace(
+            base,
+            action=action,
+            options={**options, **limit},
+            not_carried=(*dropped, *more),
+            last_run=_last_run(timer),
+            off=_off(timer),
+        )
+        found = [_by_calendar(base, calendar) for calendar in calendars]
+        if timer.all("Timer", "OnUnitActiveSec"):
+            found.append(_by_interval(base, timer, context))
+        if not found:
+            refuse(
+                "it counts from the start of the machine only, which is not a time"
+                if _is_boot(timer)
+                else "it has no time"
+            )
+        _refuse_overlap(found, context.now)
+    except EntryRefused as refused:
+        return [replace(base, ref="1", refused=str(refused))]
+    if len(found) > 1:
+        found = [replace(entry, options={**entry.options, "lane": f"systemd-{base.name}"}) for entry in found]
+    return [replace(entry, ref=str(number), name=base.name) for number, entry in enumerate(found, 1)]
+
+
+def _calendars(timer: Unit, context: Context) -> list[Calendar]:
+    """Several lines are a union: what another line covers is left out."""
+    found = [parse_calendar(text, context.zone) for text in timer.all("Timer", "OnCalendar")]
+    kept: list[Calendar] = []
+    for number, calendar in enumerate(found):
+        others = [*kept, *(other for other in found[number + 1 :] if not calendar.covers(other))]
+        if not any(other.covers(calendar) for other in others):
+            kept.append(calendar)
+    return kept
+
+
+def _by_calendar(base: Entry, calendar: Calendar) -> Entry:
+    return replace(base, source=f"OnCalendar={calendar.text}", schedule=calendar.schedule(), times=calendar.times)
+
+
+def _by_interval(base: Entry, timer: Unit, context: Context) -> Entry:
+    length = span(timer.last("Timer", "OnUnitActiveSec"))
+    anchor = base.last_run if base.last_run is not None else context.now
+    schedule = {"type": "every", "every": format_duration(length), "anchor": format_instant(anchor)}
+    dropped = [key for key in _BOOT if timer.all("Timer", key)]
+
+    def times(after: Instant, count: int) -> list[Instant]:
+        first = max(0, (after - anchor) // length + 1)
+        return [anchor + (first + number) * length for number in range(count)]
+
+    text = f"OnUnitActiveSec={timer.last('Timer', 'OnUnitActiveSec')}"
+    return replace(base, source=text, schedule=schedule, times=times, not_carried=(*base.not_carried, *dropped))
+
+
+def _refuse_overlap(found: Sequence[Entry], now: Instant) -> None:
+    seen: set[Instant] = set()
+    for entry in found:
+        times = set() if entry.times is None else set(entry.times(now, 300))
+        if seen & times:
+            refuse("two of its lines have some times in common, which would run twice here; write them as one")
+        seen |= times
+
+
+def _options(timer: Unit) -> tuple[dict[str, Any], list[str]]:
+    is_persistent = timer.last("Timer", "Persistent").lower() in ("true", "yes", "on", "1")
+    options: dict[str, Any] = {"catchUp": "once" if is_persistent else "skip", "maxConsecutiveErrors": 0}
+    delay = timer.last("Timer", "RandomizedDelaySec")
+    if delay and span(delay):
+        options["stagger"] = format_duration(span(delay))
+    return options, [key for key in _REPORTED if timer.all("Timer", key)]
+
+
+def _action(
+    timer: Unit, units: Mapping[str, Unit], stem: str, context: Context
+) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    name = timer.last("Timer", "Unit", f"{stem}.service")
+    program = ["systemctl", *([] if _is_system(timer) else ["--user"])]
+    if context.is_adopting:
+        return {"command": {"argv": [*program, "start", name]}}, [], {"timeout": "1d"}
+    service = timer if file_is_pasted(timer) and "Service" in timer.sections else units.get(name)
+    if service is None:
+        refuse(f"{name} is not next to it; import the folder, or leave the job there with --adopt")
+    return _service(service, stem, context)
+
+
+def _service(service: Unit, stem: str, context: Context) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
+    variables = _environment(service)
+    env, secret = split_environment(variables)
+    lines = [*service.all("Service", "ExecStartPre"), *service.all("Service", "ExecStart")]
+    lines += service.all("Service", "ExecStartPost")
+    if not service.all("Service", "ExecStart"):
+        refuse(f"{service.name} has no ExecStart")
+    commands = [_argv(line, service.name, stem, variables, context) for line in lines]
+    argv = commands[0] if len(commands) == 1 else ["sh", "-c", " && ".join(map(shlex.join, commands))]
+    user = service.last("Service", "User")
+    if user and user != context.user:
+        if context.user != "root":
+            refuse(f"it runs as {user[:80]}, and the daemon runs as {context.user}; import it there, or use --adopt")
+        argv = ["runuser", "-u", user, "--", *argv]
+    command: dict[str, Any] = {"argv": argv}
+    folder = service.last("Service", "WorkingDirectory").removeprefix("-")
+    if folder:
+        command["cwd"] = str(context.user_home) if folder == "~" else _specified(folder, service.name, stem, context)
+    if env:
+        command["env"] = env
+    if secret:
+        command["passEnv"] = secret
+    dropped = [f"{name} (a secret: set it where the daemon runs)" for name in secret]
+    known = {"Type", "ExecStart", "ExecStartPre", "ExecStartPost", "User", "WorkingDirectory", "Environment"}
+    dropped += sorted(service.sections.get("Service", {}).keys() - known - {"TimeoutStartSec", "RemainAfterExit"})
+    limit = service.last("Service", "TimeoutStartSec", "infinity")
+    return {"command": command}, dropped, {"timeout": "1d" if limit == "infinity" else format_duration(span(limit))}
+
+
+def _environment(service: Unit) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for line in service.all("Service", "Environment"):
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            refuse(f"Environment={masked(line)[:80]} cannot be read")
+        found.update((name, value) for name, equals, value in (word.partition("=") for word in words) if equals)
+    return found
+
+
+def _argv(line: str, unit: str, stem: str, variables: Mapping[str, str], context: Context) -> list[str]:
+    text = line.lstrip("-@:+!|")
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        refuse(f"ExecStart={masked(line)[:80]} cannot be read")
+    if not words:
+        refuse("ExecStart is empty")
+    return [_expanded(_specified(word, unit, stem, context), variables) for word in words]
+
+
+def _specified(text: str, unit: str, stem: str, context: Context) -> str:
+    known = {"%": "%", "h": str(context.user_home), "u": context.user, "n": unit, "N": stem, "p": stem.split("@")[0]}
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in known:
+            refuse(f"it uses %{found[1]}, which only systemd knows; leave the job there with --adopt")
+        return known[found[1]]
+
+    return _SPECIFIER.sub(value, text)
+
+
+def _expanded(word: str, variables: Mapping[str, str]) -> str:
+    def value(found: re.Match[str]) -> str:
+        if found[1] not in variables:
+            refuse(f"it uses ${found[1]}, which is not set in the unit; leave the job there with --adopt")
+        return variables[found[1]]
+
+    return _VARIABLE.sub(value, word.replace("$$", "\0")).replace("\0", "$")
+
+
+def span(text: str) -> int:
+    """A time span of systemd in milliseconds."""
+    total, at = 0.0, 0
+    while at < len(text.strip()):
+        read = _SPAN.match(text.strip(), at)
+        if read is None or read[2] not in _UNITS:
+            refuse(f"'{text[:80]}' is not a time span")
+        total += float(read[1]) * _UNITS[read[2]]
+        at = read.end()
+    return round(total)
+
+
+def _is_system(timer: Unit) -> bool:
+    return timer.file.place.startswith(SYSTEM)
+
+
+def _is_boot(timer: Unit) -> bool:
+    return any(timer.all("Timer", key) for key in _BOOT)
+
+
+def _is_in_use(timer: Unit) -> bool:
+    return _is_system(timer) or "/.config/systemd/user/" in timer.file.place
+
+
+def _off(timer: Unit) -> Off | None:
+    if not _is_in_use(timer):
+        return None
+    program = ["systemctl", *([] if _is_system(timer) else ["--user"])]
+    return Off(
+        "program",
+        {
+            "argv": [*program, "disable", "--now", timer.name],
+            "check": [*program, "is-active", timer.name],
+            "off": ["inactive", "failed", "unknown"],
+        },
+    )
+
+
+def _last_run(timer: Unit) -> Instant | None:
+    """The stamp of a persistent timer."""
+    if not _is_in_use(timer):
+        return None
+    folder = Path("/var/lib/systemd/timers") if _is_system(timer) else Path.home() / ".local/share/systemd/timers"
+    try:
+        return round((folder / f"stamp-{timer.name}").stat().st_mtime * 1000)
+    except OSError:
+        return None
+
+
+def _shown(timer: Unit) -> str:
+    settings = timer.sections.get("Timer", {})
+    return masked("; ".join(f"{key}={value}" for key, values in settings.items() for value in values)) or timer.name
