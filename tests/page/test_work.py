@@ -22,7 +22,7 @@ def fill_in(one: Window, slug: str, argv: str) -> None:
     page.get_by_label("Name", exact=True).fill(slug)
     page.get_by_role("button", name="Times of day").click()
     page.get_by_label("Times", exact=True).fill("07:30, 21:45")
-    page.get_by_label("Time zone").fill("Europe/Berlin")
+    page.get_by_label("Time zone", exact=True).fill("Europe/Berlin")
     page.get_by_role("button", name="Run a command").click()
     page.get_by_label("Command", exact=True).fill(argv)
 
@@ -120,7 +120,7 @@ def test_each_fault_is_shown_at_its_field(browser: Browser, running: Daemon) -> 
         one.go("new")
         page.get_by_label("Name", exact=True).fill("Bad Name")
         page.get_by_label("Expression").fill("61 * * * *")
-        page.get_by_label("Time zone").fill("Mars/Olympus")
+        page.get_by_label("Time zone", exact=True).fill("Mars/Olympus")
         page.get_by_label("Prompt", exact=True).fill("hello")
         expression = page.get_by_label("Expression")
         expect(expression).to_have_attribute("aria-invalid", "true")
@@ -129,7 +129,7 @@ def test_each_fault_is_shown_at_its_field(browser: Browser, running: Daemon) -> 
         page.get_by_label("Expression").fill("0 9 * * *")
         expect(page.locator("#f-schedule-timezone-wrong")).to_contain_text("Mars/Olympus")
         page.get_by_role("button", name="Create").click()
-        expect(page.get_by_label("Time zone")).to_be_focused()
+        expect(page.get_by_label("Time zone", exact=True)).to_be_focused()
         assert "good-name" not in [one["slug"] for one in ask(running, "GET", "/api/schedule")["schedules"]]
         assert {line.partition(" ")[0] for line in one.seen.refused} <= {"400", "404"}
 

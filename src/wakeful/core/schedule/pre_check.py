@@ -30,8 +30,12 @@ CHECKED: Final = "check"
 class PreCheck:
     """A command or a request that runs before the prompt; if it has no output, the agent is not prompted."""
 
-    command: Annotated[Command | None, Field(nested(OBJECTS["command"]), "a program; exit code 0 is required")] = None
-    http: Annotated[Http | None, Field(nested(OBJECTS["http"]), "a request; a status of 2xx is required")] = None
+    command: Annotated[
+        Command | None, Field(nested(OBJECTS["command"]), "a program; exit code 0 is required", "Check command")
+    ] = None
+    http: Annotated[
+        Http | None, Field(nested(OBJECTS["http"]), "a request; a status of 2xx is required", "Check request")
+    ] = None
     on_error: Annotated[
         OnError, Field(choice(OnError), "what happens if the check itself fails", "If the check fails")
     ] = "wake"
