@@ -27,7 +27,7 @@ def cost_command(invocation: Invocation, days: int, by: str) -> None:
     if invocation.is_json:
         json_out(answer)
     elif not answer["rows"]:
-        note(f"no agent was asked in the last {days} days")
+        note(f"no agent had a turn in the last {days} days")
     else:
         _costs(answer)
 
@@ -58,7 +58,7 @@ def dollars(amount: float) -> str:
 
 @click.command("budget", cls=HomeCommandGroup)
 def budget_command(invocation: Invocation) -> None:
-    """Show the budgets: limit, spent, reserved, and when they free; set one."""
+    """Show the budgets (limit, spent, reserved, and when they reset), or set one."""
     _show(invocation, invocation.daemon().get("/api/budget"))
 
 
@@ -107,7 +107,7 @@ def _show(invocation: Invocation, answer: Mapping[str, Any]) -> None:
         _budgets(answer["budgets"])
     for stopped in answer["stopped"]:
         say(f"agent {stopped['agent']} is stopped: {stopped['reason']}")
-        say(f"  to let it go on: wakeful budget release {stopped['agent']}")
+        say(f"  to release it: wakeful budget release {stopped['agent']}")
 
 
 def _budgets(found: list[Mapping[str, Any]]) -> None:

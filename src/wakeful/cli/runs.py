@@ -149,7 +149,7 @@ def _cancel(invocation: Invocation, run_id: str) -> None:
     if invocation.is_json:
         json_out(run)
     elif run["outcome"] == "running":
-        note(f"run {run_id} is asked to stop and still running; see: wakeful runs show {run_id}")
+        note(f"run {run_id} was asked to stop and is still running; see: wakeful runs show {run_id}")
     else:
         click.echo(f"run {run_id}: {outcome_of(run)}")
 

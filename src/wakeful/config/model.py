@@ -118,7 +118,7 @@ class Limits(Table):
         "10s", says="a shorter `every` of a schedule or producer is raised to this"
     )
     concurrency_max: Annotated[int, kinds.count(1, 10_000)] = setting(
-        64, says="maximum number of concurrent runs; a quarter of them is kept for what schedules start"
+        64, says="maximum number of concurrent runs; a quarter of them is reserved for runs that schedules start"
     )
     agent_lane: Literal["serial", "parallel"] = setting("serial", says="whether each agent handles one run at a time")
     shutdown_grace: Annotated[int, kinds.duration("0s", "1h")] = setting(

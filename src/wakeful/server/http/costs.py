@@ -21,7 +21,7 @@ def routes(app: Wakeful) -> APIRouter:
 
     @router.get(
         "/cost",
-        summary="Sum up what was spent",
+        summary="What agents cost",
         responses={200: answer(shapes.Cost, "The most expensive first; days in order."), **problems()},
     )
     async def get_cost(
@@ -33,7 +33,10 @@ def routes(app: Wakeful) -> APIRouter:
     @router.get(
         "/budget",
         summary="List the budgets",
-        responses={200: answer(shapes.Budgets, "Limits, spent, reserved, and when they free."), **problems()},
+        responses={
+            200: answer(shapes.Budgets, "Limits, amounts spent and reserved, and when they reset."),
+            **problems(),
+        },
     )
     async def get_budget() -> Response:
         return JSONResponse(await app.budget_json())
@@ -52,7 +55,7 @@ def routes(app: Wakeful) -> APIRouter:
 
     @router.post(
         "/budget/{agent}/release",
-        summary="Let a stopped agent go on",
+        summary="Release a stopped agent",
         responses={200: answer(shapes.Budgets, "All budgets."), **problems(404)},
     )
     async def release_agent(agent: AgentPath, request: Request) -> Response:

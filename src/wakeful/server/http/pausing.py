@@ -29,7 +29,7 @@ def routes(app: Wakeful) -> APIRouter:
 
     @router.post(
         "/resume",
-        summary="Resume what was paused together",
+        summary="Resume everything that was paused together",
         responses={200: answer(shapes.PausedTogether, "What was resumed."), **problems()},
     )
     async def resume_all(request: Request) -> Response:

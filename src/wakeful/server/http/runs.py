@@ -63,7 +63,7 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
         "/{id}/cancel",
         summary="Cancel a run",
         status_code=202,
-        responses={202: answer(shapes.Run, "It is cancelled, or will be."), **problems(404, 409)},
+        responses={202: answer(shapes.Run, "The run is cancelled, or will be shortly."), **problems(404, 409)},
     )
     async def cancel_run(id: RunPath, request: Request) -> Response:
         """A waiting run is cancelled immediately, a running one as soon as it is proven to have stopped. 409 if it has
