@@ -18,6 +18,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.engine.claiming import Claim, claim_waiting
 from wakeful.engine.effects import apply
 from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper
+from wakeful.ports.ledger import MergedRun
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx
 
 
@@ -130,25 +131,35 @@ def conclude_all(
     alarms: list[Alarm] = []
     lanes = list(freed)
     silenced: list[int] = []
+    merged: list[tuple[Run, Run]] = []
     for (run, _), decision in zip(pairs, settled, strict=True):
         is_stuck = False
         match decision.settlement:
+            case Close() if decision.joins is not None:
+                merged.append((run, decision.joins))
             case Close(stuck=is_stuck) as close:
                 (rows if is_stuck else done).append(closed(run, close, now=now, result=decision.result))
                 if run.outcome == "waiting":
                     silenced.append(run.run_id)
             case Wait(until=until) as wait:
-                rows.append(waiting(run, wait, result=decision.result))
-                attempts.append(ended_attempt(run, wait, now=now))
-                alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, run.lane, 0))
+                row = waiting(run, wait, result=decision.result)
+                rows.append(row)
+                if wait.is_attempt:
+                    attempts.append(ended_attempt(run, wait, now=now))
+                alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, row.lane, 0))
         if run.lane is not None and not is_stuck:
             lanes.append((run.lane, run.run_id))
+    if merged:
+        tx.runs.save_many([into for _, into in merged], grown=[1] * len(merged))
+        tx.merged_runs.add_many([MergedRun(run.run_id, into.run_id) for run, into in merged])
+        tx.runs.remove_many(sorted(run.run_id for run, _ in merged))
     if done:
         tx.runs.close_many(sorted(done))
     if rows:
         tx.runs.save_many(sorted(rows))
     if attempts:
         tx.runs.add_attempts(sorted(attempts))
+    if alarms:
         tx.alarms.set_many(sorted(alarms, key=lambda alarm: alarm.ref))
     if silenced:
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))

@@ -36,6 +36,7 @@ class Fire(NamedTuple):
     receipt_url: str | None = None
     access: RunAccess | None = None  # how its program reaches the daemon
     withholds: Withholds | None = None  # which of the daemon's variables its program does not get
+    cost_max: float | None = None  # in US dollars, for programs that enforce it
 
     @classmethod
     def of(cls, run: Run, slug: str, key: str, receipt_url: str | None = None) -> "Fire":

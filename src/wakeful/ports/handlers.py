@@ -75,6 +75,7 @@ class Settled(NamedTuple):
     effects: tuple[Effect, ...] = ()
     result: str | None = None  # JSON stored on the run: reply, output, usage
     agent: str | None = None  # the agent that was asked, and may have cost something
+    joins: Run | None = None  # the row before it, extended by its instant: the run's own row is removed
 
 
 class AlarmHandler(Protocol):

@@ -188,6 +188,27 @@ class Runs(Protocol):
         ...
 
 
+class MergedRun(NamedTuple):
+    """A run whose instant was added to the row before it."""
+
+    run_id: int
+    into_id: int
+
+
+class MergedRuns(Protocol):
+    """The ids of runs that were merged into another row: they still resolve."""
+
+    def add_many(self, rows: Sequence[MergedRun]) -> None: ...
+
+    def find(self, run_id: int) -> int | None:
+        """The row a run was merged into."""
+        ...
+
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        """Delete ids of rows that are gone; returns how many."""
+        ...
+
+
 class Lanes(Protocol):
     """One run at a time per lane (L5)."""
 

@@ -25,7 +25,7 @@ from wakeful.ports.bus import Bus
 from wakeful.ports.cancels import Cancels
 from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
-from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, LedgerCounts, Mark, Node, Nodes, RunGlance, Runs
+from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, LedgerCounts, Mark, MergedRuns, Node, Nodes, RunGlance, Runs
 from wakeful.ports.logins import Logins
 from wakeful.ports.money import Budgets, Charges
 from wakeful.ports.moving import Handovers, Origins
@@ -205,6 +205,8 @@ class Tx(Protocol):
     def incidents(self) -> Incidents: ...
     @property
     def bus(self) -> Bus: ...
+    @property
+    def merged_runs(self) -> MergedRuns: ...
     @property
     def charges(self) -> Charges: ...
     @property

@@ -70,6 +70,7 @@ VALUES = (
 VALUE_FUNCTIONS = {
     "core.schedule.actions.action_to_json",
     "core.schedule.cadence.in_session",
+    "features.schedules.checking.spec_of",
     "features.schedules.compiled.agent_of",
     "features.schedules.compiled.Compilations.of_run",
     "app.bootstrap.parts.Parts.conditions",

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 from wakeful.app.bootstrap.parts import FeatureContext, Parts, Setup
 from wakeful.core.run.effects import Effect, Prove, Replan
 from wakeful.core.schedule.actions import Call, Command, Http, Prompt
+from wakeful.core.schedule.pre_check import CheckSpec
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
@@ -21,6 +22,7 @@ from wakeful.features.schedules.remote_callables import leave_to_others
 from wakeful.features.schedules.resets import Resets
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.integrations.actions.call import CallAction
+from wakeful.integrations.actions.checking import CheckAction
 from wakeful.integrations.actions.command import CommandAction
 from wakeful.integrations.actions.http import HttpAction
 from wakeful.integrations.actions.processes import SystemOrphans
@@ -145,8 +147,9 @@ async def assemble_with(
         ],
         receipt_url=receipts.url if receipts else None,
         node=identity.name,
+        interval=lambda: terms.value.limits.agent_interval_min,
     )
-    performed = {**actions, **_merged(plug.actions for plug in plugs)}
+    performed = {**actions, CheckSpec: CheckAction(actions), **_merged(plug.actions for plug in plugs)}
     hooks = EngineHooks(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
         keepers={KIND: keeper} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},

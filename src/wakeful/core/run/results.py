@@ -184,6 +184,7 @@ def kept_of(
     }
     if all(value is None for value in kept.values()):
         return None
+    kept["check"] = _checked(earlier)
     before = _used(earlier)
     kept["usage"] = (kept["usage"] or before) if is_late else added(before, kept["usage"])
     return json.dumps({name: value for name, value in kept.items() if value is not None}, ensure_ascii=False)
@@ -191,8 +192,16 @@ def kept_of(
 
 def kept_while_waiting(ending: Ending, *, earlier: str | None = None) -> str | None:
     """What is stored of an attempt while its run continues: the usage of all attempts so far."""
-    used = added(_used(earlier), usage_of(getattr(ending, "usage", None)))
-    return None if used is None else json.dumps({"usage": used})
+    kept = {"usage": added(_used(earlier), usage_of(getattr(ending, "usage", None))), "check": _checked(earlier)}
+    known = {name: value for name, value in kept.items() if value is not None}
+    return json.dumps(known, ensure_ascii=False) if known else None
+
+
+def _checked(kept: str | None) -> str | None:
+    """What the check before the turn found: later attempts get it too."""
+    known = {} if kept is None else json.loads(kept)
+    found = known.get("check")
+    return found if isinstance(found, str) else None
 
 
 def _used(kept: str | None) -> Usage | None:

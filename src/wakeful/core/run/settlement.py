@@ -99,6 +99,8 @@ class Wait(NamedTuple):
     error: str | None
     is_busy: bool = False  # the target was busy or throttled: not a failure, but the number of such waits is limited
     is_crash: bool = False
+    is_attempt: bool = True  # False: it was only the check before the turn
+    lane: str | None = None  # the lane that its next attempt needs; None: as before
 
 
 Settlement: TypeAlias = Close | Wait

@@ -22,6 +22,9 @@ CHECK_OUTPUT_MAX: Final = 16 * 1024
 NOTHING_TO_DO: Final = "nothing to do"
 """The reason of an instant whose check found nothing."""
 
+CHECK_FAILED: Final = "check failed"
+"""The reason of an instant whose check failed, with `onError: skip`."""
+
 CHECKED: Final = "check"
 """The reason of a run between its check and its turn."""
 
@@ -55,6 +58,32 @@ def _one_of_both(fields: Fields, check: PreCheck) -> None:
 
 PRE_CHECK: Final = described(PreCheck, name="Check", says=PreCheck.__doc__ or "", check=_one_of_both)
 PRE_CHECK_KIND: Final = nested(PRE_CHECK)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSpec:
+    """What is performed before the turn."""
+
+    check: PreCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """There is something to do."""
+
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class NothingFound:
+    """There is nothing to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckFailed:
+    """The check itself failed."""
+
+    error: str
 
 
 def with_output(prompt: str, output: str) -> str:

@@ -61,7 +61,8 @@ def check(definition: Definition, conditions: Conditions, *, now: Instant) -> Ch
     errors = [*_check_action(definition, actions), *_check_success(definition, actions)]
     errors += _check_effects(definition, applied)
     errors += [error for feature_check in checks for error in feature_check(definition)]
-    if isinstance(definition.action, Prompt):
+    errors += _check_check(definition, actions)
+    if isinstance(definition.action, Prompt) and definition.check is None:
         gap = shortest_gap(definition.timing)
         if gap is not None and gap < limits.agent_interval_min:
             errors.append(FieldError("schedule", minimum_interval_text(limits.agent_interval_min)))
@@ -96,6 +97,18 @@ def _check_action(definition: Definition, actions: Mapping[type[Any], Action]) -
     if problem is None:
         return []
     return [problem if isinstance(problem, FieldError) else FieldError(field, problem)]
+
+
+def _check_check(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:
+    """Refuse a check that this process cannot perform."""
+    if definition.check is None:
+        return []
+    asked = definition.check.action
+    field, action = f"check.{FIELD_OF_ACTION[type(asked)]}", actions.get(type(asked))
+    problem = "this process cannot perform it" if action is None else action.check(asked)
+    if problem is None:
+        return []
+    return [FieldError(field, problem if isinstance(problem, str) else problem.message)]
 
 
 def _check_success(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:

@@ -51,11 +51,17 @@ class Broken(NamedTuple):
     reason: str
 
 
+def lane_of(definition: Definition) -> str | None:
+    """The lane of its turns or other actions."""
+    if definition.lane is None and isinstance(definition.action, Prompt):
+        return f"{AGENT_LANE}{definition.action.agent}"
+    return definition.lane
+
+
 def compile_definition(schedule_id: int, version: int, definition: Definition) -> Compiled:
     """Compile a definition."""
-    lane = definition.lane
-    if lane is None and isinstance(definition.action, Prompt):
-        lane = f"{AGENT_LANE}{definition.action.agent}"
+    # A check needs no lane: its run gets one when it found something.
+    lane = None if definition.check is not None else lane_of(definition)
     rules, policy = rules_of(definition, schedule_id), policy_of(definition)
     return Compiled(schedule_id, version, definition, rules, policy, lane, is_plain(definition))
 

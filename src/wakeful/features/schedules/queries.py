@@ -268,6 +268,8 @@ def runs(
 def run(tx: Tx, run_id: int) -> RunView:
     """One ledger row."""
     row = tx.runs.lock([run_id]).get(run_id)
+    if row is None and (into_id := tx.merged_runs.find(run_id)) is not None:
+        run_id, row = into_id, tx.runs.lock([into_id]).get(into_id)
     if row is None:
         raise NotFound(f"there is no run {run_id}")
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]

@@ -6,14 +6,16 @@ from typing import Final, TypeAlias
 
 from wakeful.core.run.results import Done, Ending, Failed, HandedOver, kept_of, kept_while_waiting, session_of
 from wakeful.core.run.runs import Run
-from wakeful.core.run.settlement import Close, Policy, after_attempt, release, settle
+from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, release, settle
 from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
 from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.schedule.plain import SUCCESS, is_plain_success
 from wakeful.core.schedule.policies import NO_RETRY
-from wakeful.core.time.instants import MINUTE, Instant
+from wakeful.core.schedule.pre_check import CHECK_TIMEOUT, CheckSpec
+from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.features.schedules.alarms import rings_at
+from wakeful.features.schedules.checking import after_check, row_before, spec_of
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.features.schedules.replies import reply_of
 from wakeful.ports.action import Fire
@@ -40,7 +42,9 @@ class ScheduleRuns:
         gates: Sequence[Gate] = (),
         receipt_url: ReceiptUrl | None = None,
         node: str | None = None,
+        interval: Callable[[], Duration] = lambda: 0,
     ) -> None:
+        self._interval = interval  # the minimum between two turns of a schedule with a check
         self._compilations = compilations
         self._store_id = store_id
         self._gates = gates
@@ -70,7 +74,7 @@ class ScheduleRuns:
         given_up: dict[int, str] = {}
         for run, ending in ended:
             cadence, compiled = cadences.get(run.schedule_id), current.get(run.schedule_id)
-            result, moved = _settle(run, ending, own[run.run_id], cadence, compiled, self._node, now)
+            result, moved = self._settle_one(tx, run, ending, own[run.run_id], cadence, compiled, now)
             settled.append(result._replace(agent=_asked(own[run.run_id])))
             if cadence is not None and moved is not None:
                 if moved.open_run_id is not None and moved.open_run_id == cadence.queued_run_id:
@@ -86,6 +90,32 @@ class ScheduleRuns:
         if given_up:
             _skip_queued(tx, given_up, now)
         return settled
+
+    def _settle_one(
+        self,
+        tx: Tx,
+        run: Run,
+        ending: Ending,
+        own: Compiled | Broken,
+        cadence: Cadence | None,
+        current: Compiled | Broken | None,
+        now: Instant,
+    ) -> tuple[Settled, Cadence | None]:
+        if not isinstance(own, Compiled) or own.definition.check is None or cadence is None:
+            return _settle(run, ending, own, cadence, current, self._node, now)
+        checked = after_check(run, ending, own, cadence, interval=self._interval(), now=now)
+        if checked is None or not isinstance(current, Compiled):
+            return _settle(run, ending, own, cadence, current, self._node, now)
+        settlement = checked.settlement
+        if isinstance(settlement, Wait):
+            if cadence.state == "active" or run.trigger == "manual":
+                return Settled(settlement, result=checked.result), cadence
+            settlement = Close("skipped", None, None, cadence.state)
+        moved, effects = after_close(cadence, current.rules, current.policy, run, settlement, now=now)
+        before = row_before(tx, run, settlement, own)
+        if before is not None and moved.last_row_id == run.run_id:
+            moved = moved._replace(last_row_id=before.run_id)
+        return Settled(settlement, effects, joins=before), moved
 
     def settle_plain(self, tx: Tx, ended: Sequence[tuple[Run, Ending]], *, node_id: int, now: Instant) -> set[int]:
         """Settle the plain successes. Only if all endings are of schedules: owners are locked kind by kind, before any
@@ -132,7 +162,12 @@ class ScheduleRuns:
         key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
         receipt_url = None if self._receipt_url is None else self._receipt_url(run.run_id)
         fire = Fire.of(run, compiled.definition.slug, key, receipt_url)
-        return Job(compiled.definition.action, fire, compiled.definition.timeout, compiled.policy.on_crash)
+        definition, spec = compiled.definition, spec_of(run, compiled.definition)
+        if isinstance(spec, CheckSpec):
+            return Job(spec, fire, CHECK_TIMEOUT + MINUTE, "retry")
+        if definition.budget is not None:
+            fire = fire._replace(cost_max=definition.budget.per_run)
+        return Job(spec, fire, definition.timeout, compiled.policy.on_crash)
 
     def _save(
         self,

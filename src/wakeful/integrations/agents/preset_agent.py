@@ -113,7 +113,9 @@ class PresetAgent:
         settings = self._settings
         prompt = marked(turn.prompt, turn.fire.slug)
         new = _new_session(turn.fire) if turn.is_persistent and session_id is None else None
-        launch = settings.preset.launch(self._ask(prompt, session_id, new, turn.config))
+        launch = settings.preset.launch(
+            self._ask(prompt, session_id, new, turn.config)._replace(cost_max=turn.fire.cost_max)
+        )
         if settings.preset.names_sessions and new is not None:
             await in_thread(partial(_make_folder, self._notes.folder), name="agent")
         printed = await self._headless.run(

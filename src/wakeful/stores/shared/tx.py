@@ -15,6 +15,7 @@ from wakeful.stores.shared.heartbeats import SharedHeartbeats
 from wakeful.stores.shared.inbox import SharedInbox
 from wakeful.stores.shared.incidents import SharedIncidents
 from wakeful.stores.shared.logins import SharedLogins
+from wakeful.stores.shared.merged_runs import SharedMergedRuns
 from wakeful.stores.shared.messages import SharedMessages
 from wakeful.stores.shared.meta import SharedMeta
 from wakeful.stores.shared.money import SharedBudgets, SharedCharges
@@ -61,6 +62,7 @@ class StoreTx:
         "incidents",
         "lanes",
         "logins",
+        "merged_runs",
         "messages",
         "meta",
         "nodes",
@@ -106,6 +108,7 @@ class StoreTx:
         self.bus = SharedBus(db)
         self.origins = SharedOrigins(db)
         self.handovers = SharedHandovers(db)
+        self.merged_runs = SharedMergedRuns(db)
         self.charges = SharedCharges(db)
         self.budgets = SharedBudgets(db, self.charges)
         self.cancels = SharedCancels(db)

@@ -20,6 +20,7 @@ def launch(ask: Ask) -> Launch:
     argv += ["--no-session-persistence"] if not ask.session_id and not ask.new_session_id else []
     argv += ["--model", ask.model] if ask.model else []
     argv += ["--permission-mode", ask.permissions] if ask.permissions else []
+    argv += ["--max-budget-usd", f"{ask.cost_max:g}"] if ask.cost_max is not None else []
     return Launch((*argv, *ask.args), ask.prompt)
 
 

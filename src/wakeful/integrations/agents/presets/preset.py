@@ -24,6 +24,7 @@ class Ask(NamedTuple):
     model: str | None = None
     permissions: str | None = None
     args: tuple[str, ...] = ()
+    cost_max: float | None = None  # in US dollars
     folder: str = "."  # where a preset may keep what its program does not keep itself
 
 
