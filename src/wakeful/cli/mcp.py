@@ -59,7 +59,7 @@ def _ask(invocation: Invocation, agent: str, name: str, arguments: Mapping[str, 
     daemon: Daemon = invocation.daemon()
     headers = {} if os.environ.get(RUN_TOKEN_VARIABLE) else {"X-Wakeful-Agent": agent}
     if headers and not daemon.is_on_socket:
-        raise Ended("the Unix socket of the daemon cannot be used from here, and it is what `--agent` needs")
+        raise Ended("`--agent` needs the daemon's Unix socket, which cannot be used from here")
     path = f"/api/tools/{name}" if name.isidentifier() else "/api/tools/unknown"
     body: dict[str, Any] = daemon.ask("POST", path, body=dict(arguments), headers=headers).body
     return body

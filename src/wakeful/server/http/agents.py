@@ -25,7 +25,7 @@ from wakeful.server.http.shapes import answer, body, problems
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 PROMPT_MAX: Final = 10_000
 VERSION_WAIT: Final = 2.0
-"""Seconds that a list waits for versions; a slower program is listed without one until it has printed it."""
+"""Seconds that a list waits for versions; a slower program is listed without a version until it has printed one."""
 
 NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}, examples=["default"])]
 
