@@ -174,9 +174,9 @@ class ModelServer:
 
 
 @asynccontextmanager
-async def model_server() -> AsyncIterator[ModelServer]:
+async def model_server(server: ModelServer | None = None) -> AsyncIterator[ModelServer]:
     """The server, listening on 127.0.0.1."""
-    server = ModelServer()
+    server = server or ModelServer()
     runner = web.AppRunner(server.application(), access_log=None, shutdown_timeout=1.0)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -212,7 +212,14 @@ class OpenAIResponses:
     name = "responses"
 
     def tools(self, body: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-        return [(one["name"], one.get("parameters", {})) for one in body.get("tools", []) if "name" in one]
+        offered = [one for one in body.get("tools", []) if "name" in one]
+        plain = [(one["name"], one.get("parameters", {})) for one in offered if one.get("type") != "namespace"]
+        grouped = [
+            (f"{one['name']}::{tool['name']}", tool.get("parameters", {}))
+            for one in offered
+            for tool in one.get("tools", [])
+        ]
+        return [*plain, *grouped]
 
     def has_tool_result(self, body: Mapping[str, Any]) -> bool:
         given = body.get("input")
@@ -273,6 +280,9 @@ class OpenAIResponses:
             return {**said, "content": content}
         name, arguments = saying.tool
         called = {"id": f"fc_{saying.number}", "type": "function_call", "call_id": f"call_{saying.number}"}
+        group, _, plain = name.rpartition("::")
+        if group:  # codex offers the tools of a server as a group
+            called, name = {**called, "namespace": group}, plain
         return {**called, "name": name, "arguments": json.dumps(arguments), "status": "completed"}
 
 

@@ -26,6 +26,7 @@ SHOWN = {
     "docs/several-machines.md": (r"nodes: 2 ticking: process \d+ on \S+, process \d+ on \S+",),
     "docs/python.md": (r"^tick 20\d\d-", r"^to a person: good morning"),
     "docs/first-schedule.md": (r"stand-up succeeded", r"tea added"),
+    "docs/self-scheduling.md": (r"coder\.wake-\w+ ", r"waits for a person to approve it", r"coder\.mondays approved"),
     "docs/operating.md": (r"Updating \w+\.\.\w+", r"unknown \(restored\)|missed \(restored\)|keep-me"),
 }
 """What a page promises, and the terminal has to show."""
@@ -35,7 +36,7 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-ALWAYS_FOLLOWED = {"README.md", "docs/first-schedule.md"}
+ALWAYS_FOLLOWED = {"README.md", "docs/first-schedule.md", "docs/self-scheduling.md"}
 """Pages that `make test` follows; `make torture` follows the others."""
 
 

@@ -98,13 +98,14 @@ class House:
 
 
 @contextmanager
-def serving() -> Iterator[ModelServer]:
+def serving(server: ModelServer | None = None) -> Iterator[ModelServer]:
     """The model server, in a thread of its own."""
+    given = server
     made: list[ModelServer] = []
     ready, over = threading.Event(), threading.Event()
 
     async def serve() -> None:
-        async with model_server() as server:
+        async with model_server(given) as server:
             made.append(server)
             ready.set()
             await asyncio.to_thread(over.wait)

@@ -1,6 +1,7 @@
 """A model on loopback that calls our tools in a given order, then replies."""
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -34,5 +35,5 @@ class ScriptedModel(ModelServer):
 
 
 def _plain(name: str) -> str:
-    """`put_schedule` of `mcp__wakeful__put_schedule`."""
-    return name.rpartition("__")[2]
+    """`put_schedule` of `mcp__wakeful__put_schedule`, or of `mcp__wakeful::put_schedule`."""
+    return re.split("__|::", name)[-1]

@@ -28,22 +28,34 @@ _SAYS: Final = {
 
 
 @command("agents")
-@click.argument("words", nargs=-1, metavar="[NAME | test NAME]")
+@click.argument("words", nargs=-1, metavar="[NAME | test NAME | connect NAME]")
 @click.option("--prompt", metavar="TEXT", help="With test: the prompt to send; default: a short test prompt.")
-def agents_command(invocation: Invocation, words: tuple[str, ...], prompt: str | None) -> None:
-    """List the agents, show one, or test one with a real prompt.
+@click.option("--as", "acts_as", metavar="AGENT", help="With connect: the agent that the program acts as.")
+@click.option("--print", "is_printed", is_flag=True, help="With connect: print the entry, and change nothing.")
+def agents_command(
+    invocation: Invocation, words: tuple[str, ...], prompt: str | None, acts_as: str | None, is_printed: bool
+) -> None:
+    """List the agents, show one, test one with a real prompt, or connect a program.
 
     `test NAME` sends a prompt through the daemon and prints each step as the agent reaches it. Exit code 0 if the agent
-    replied, 1 if not.
+    replied, 1 if not. `connect NAME` (claude, codex, gemini, opencode, or an agent that runs one of them) registers
+    `wakeful mcp` in the program's own settings.
     """
     match words:
+        case ("connect", name):
+            from wakeful.cli.agent_connect import connect
+
+            connect(invocation, name, acts_as, is_printed=is_printed)
+            return
         case ("test", name):
             _test(invocation, name, prompt)
             return
-        case ("test",):
-            raise click.UsageError("name the agent: wakeful agents test NAME")
+        case ("test",) | ("connect",):
+            raise click.UsageError(f"name the agent: wakeful agents {words[0]} NAME")
         case (_, _, *_):
-            raise click.UsageError("write: wakeful agents, wakeful agents NAME, or wakeful agents test NAME")
+            raise click.UsageError("write: wakeful agents, or wakeful agents NAME, test NAME or connect NAME")
+    if acts_as is not None or is_printed:
+        raise click.UsageError("--as and --print belong to: wakeful agents connect NAME")
     if prompt is not None:
         raise click.UsageError("--prompt belongs to: wakeful agents test NAME")
     found = invocation.daemon().get("/api/agents")["agents"]

@@ -7,6 +7,7 @@ total noted with the session.
 """
 
 import hashlib
+import importlib.util
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -113,9 +114,9 @@ class PresetAgent:
         settings = self._settings
         prompt = marked(turn.prompt, turn.fire.slug)
         new = _new_session(turn.fire) if turn.is_persistent and session_id is None else None
-        launch = settings.preset.launch(
-            self._ask(prompt, session_id, new, turn.config)._replace(cost_max=turn.fire.cost_max)
-        )
+        ask = self._ask(prompt, session_id, new, turn.config)
+        ask = ask._replace(tools_url=_tools_url(turn.fire), cost_max=turn.fire.cost_max)
+        launch = settings.preset.launch(ask)
         if settings.preset.names_sessions and new is not None:
             await in_thread(partial(_make_folder, self._notes.folder), name="agent")
         printed = await self._headless.run(
@@ -239,6 +240,13 @@ def _wrong_permissions(preset: Preset, permissions: str | None) -> str | None:
     if preset.takes_other_permissions:
         return None
     return f"{preset.program} has no permissions '{permissions}'; write {' or '.join(preset.permissions)}"
+
+
+def _tools_url(fire: Fire) -> str | None:
+    """Our MCP endpoint for the program of this run; None if the daemon does not serve it."""
+    if fire.access is None or importlib.util.find_spec("mcp") is None:
+        return None
+    return f"{fire.access.url}/mcp"
 
 
 def _not_here(turn: Turn, session_id: str) -> str:

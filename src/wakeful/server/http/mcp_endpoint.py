@@ -2,6 +2,7 @@
 
 Every request stands alone: there are no sessions to keep, and who asks is decided by the token of each request."""
 
+import importlib
 import importlib.util
 from collections.abc import Mapping
 from typing import Any, Final
@@ -10,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from wakeful.app import Wakeful
 from wakeful.app.agent_tools import ToolResult, call_tool
+from wakeful.integrations.system.threads import in_thread
 from wakeful.server.http.actors import actor_of
 from wakeful.server.http.problems import Problem
 
@@ -23,6 +25,10 @@ NOT_AN_AGENT: Final = (
 def is_installed() -> bool:
     """Whether the SDK is there."""
     return importlib.util.find_spec("mcp") is not None
+
+
+def _load() -> None:
+    importlib.import_module("wakeful.server.mcp.tools_server")
 
 
 class McpEndpoint:
@@ -39,13 +45,14 @@ class McpEndpoint:
         if await actor_of(self._app, scope) is None:
             await Problem(403, NOT_AN_AGENT)(scope, receive, send)
             return
+        if self._server is None:
+            await in_thread(_load, name="mcp")  # the import takes a second, and must not hold up the clock
+            from wakeful.server.mcp.tools_server import tools_server
+
+            self._server = self._server or tools_server(self._call)
         from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
         from mcp.server.transport_security import TransportSecuritySettings
 
-        if self._server is None:
-            from wakeful.server.mcp.tools_server import tools_server
-
-            self._server = tools_server(self._call)
         # Host and Origin were checked by the middleware in front of every route.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         manager = StreamableHTTPSessionManager(

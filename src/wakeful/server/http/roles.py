@@ -75,10 +75,12 @@ WRITING: Final[dict[str, Least]] = {
 
 OWN: Final = "/api/own"
 """Where requests of agents to `/api/schedule` go."""
-_OWN_ROUTES: Final = re.compile(
+
+OWN_ROUTES: Final = re.compile(
     r"GET /mcp|GET /api/schedule|(GET|PUT|DELETE) /api/schedule/[^/]+"
     r"|POST /api/schedule/[^/]+/(pause|resume)|GET /api/schedule/[^/]+/(why|next|runs)"
 )
+"""What an agent may ask besides, for what is its own."""
 
 ONLY_ADMIN: Final = frozenset({"/api/login-codes", "/api/logins"})
 """Reading these would give more rights than `read` has."""
@@ -105,7 +107,7 @@ def refusal(caller: Caller, method: str, path: str) -> str | None:
             return None
         case "read" if _reads(method, path):
             return None
-        case "agent" | "run" if _WAKING.fullmatch(request) or _OWN_ROUTES.fullmatch(request):
+        case "agent" | "run" if _WAKING.fullmatch(request) or OWN_ROUTES.fullmatch(request):
             return None
         case "run":
             return (

@@ -1,5 +1,6 @@
 """Claude Code. The prompt goes over stdin; the stream reports the usage limit and its reset before the reply."""
 
+import json
 from dataclasses import replace
 from typing import Any, Final
 
@@ -7,7 +8,16 @@ from wakeful.core.run.usage import Usage, added, is_cost, usage_of
 from wakeful.core.time.instants import SECOND, Instant
 from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.claude_stream import Events, result_of
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
+from wakeful.integrations.agents.presets.preset import (
+    TOKEN_VARIABLE,
+    TOOLS,
+    Ask,
+    Launch,
+    Preset,
+    Printed,
+    Reading,
+    ReadMoment,
+)
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 
 _LOST: Final = "No conversation found"
@@ -21,7 +31,16 @@ def launch(ask: Ask) -> Launch:
     argv += ["--model", ask.model] if ask.model else []
     argv += ["--permission-mode", ask.permissions] if ask.permissions else []
     argv += ["--max-budget-usd", f"{ask.cost_max:g}"] if ask.cost_max is not None else []
+    argv += _tools(ask.tools_url) if ask.tools_url else []
     return Launch((*argv, *ask.args), ask.prompt)
+
+
+def _tools(url: str) -> list[str]:
+    """Our MCP server, and the permission to use it. The token is not on the command line: other users can read that."""
+    headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
+    # Offered at once: otherwise its model has to search for tools that it does not know of.
+    config = {"mcpServers": {TOOLS: {"type": "http", "url": url, "headers": headers, "alwaysLoad": True}}}
+    return [f"--mcp-config={json.dumps(config)}", f"--allowedTools=mcp__{TOOLS}"]
 
 
 def read(printed: Printed, now: ReadMoment) -> Reading:

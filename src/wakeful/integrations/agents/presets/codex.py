@@ -1,12 +1,22 @@
 """Codex. The prompt goes over stdin (`-`); usage is the total of the session."""
 
+import json
 from dataclasses import replace
 from typing import Final
 
 from wakeful.core.run.usage import usage_of
 from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.codex_rollout import stored_reset
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
+from wakeful.integrations.agents.presets.preset import (
+    TOKEN_VARIABLE,
+    TOOLS,
+    Ask,
+    Launch,
+    Preset,
+    Printed,
+    Reading,
+    ReadMoment,
+)
 from wakeful.integrations.agents.printed import last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import told
@@ -24,9 +34,24 @@ def launch(ask: Ask) -> Launch:
     argv += ["--ephemeral"] if not ask.session_id and not ask.new_session_id else []
     argv += ["--model", ask.model] if ask.model else []
     argv += ["-c", f'sandbox_mode="{ask.permissions}"'] if ask.permissions else []
+    argv += _tools(ask.tools_url) if ask.tools_url else []
     argv += ask.args
     argv += [ask.session_id] if ask.session_id else []
     return Launch((*argv, "-"), ask.prompt)
+
+
+def _tools(url: str) -> list[str]:
+    """Our MCP server, with the run's token from the environment; its tools need no further approval. Unless a server is
+    required, the turn begins before it is connected, without its tools."""
+    values: dict[str, object] = {
+        "url": url,
+        "bearer_token_env_var": TOKEN_VARIABLE,
+        "default_tools_approval_mode": "approve",
+        "required": True,
+        "startup_timeout_sec": 60,
+    }
+    table = ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
+    return ["-c", f"mcp_servers.{TOOLS}={{{table}}}"]  # in place of one that the person has registered
 
 
 def read(printed: Printed, now: ReadMoment) -> Reading:

@@ -7,7 +7,7 @@ program allows it; otherwise it follows `--`, so that it cannot be taken for an 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.usage import Usage
 from wakeful.core.time.instants import Instant
@@ -26,6 +26,12 @@ class Ask(NamedTuple):
     args: tuple[str, ...] = ()
     cost_max: float | None = None  # in US dollars
     folder: str = "."  # where a preset may keep what its program does not keep itself
+    tools_url: str | None = None  # our MCP endpoint, which the program may use with the run's token
+
+
+TOOLS: Final = "wakeful"
+"""The name of our MCP server in the settings of programs."""
+TOKEN_VARIABLE: Final = "WAKEFUL_RUN_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class Launch(NamedTuple):
