@@ -37,7 +37,7 @@ InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs blocking work."""
 Fitted: TypeAlias = tuple[dict[str, Any], str | None] | Invalid
 """A schedule, and how it differs from the source; or why it cannot be one."""
-Action: TypeAlias = Literal["create", "update", "unchanged", "refused", "skipped"]
+Action: TypeAlias = Literal["create", "update", "unchanged", "refused"]
 SHOWN: Final = 3
 
 
@@ -67,7 +67,8 @@ class PlannedEntry:
             "description": self.words,
             "sourceNext": [format_instant(at) for at in self.source_times],
             "next": [format_instant(at) for at in self.our_times],
-            "notCarried": list(entry.not_carried),
+            "notCarried": [text.partition(" (")[0] for text in entry.not_carried],
+            "notes": [text for text in entry.not_carried if " (" in text],
             "reason": self.reason,
         }
         return shown
@@ -238,7 +239,8 @@ class Importer:
         self, entry: Entry, fitted: Fitted, names: _Names, stored: Mapping[str, str], context: Context
     ) -> PlannedEntry:
         if entry.refused is not None:
-            return PlannedEntry(entry, None, "skipped" if entry.is_skipped else "refused", reason=entry.refused)
+            reason = f"skipped: {entry.refused}" if entry.is_skipped else entry.refused
+            return PlannedEntry(entry, None, "refused", reason=reason)
         slug = names.slug_for(entry)
         if entry.becomes == "slot":
             return self._planned_slot(entry, slug, names)

@@ -76,10 +76,15 @@ def _show_entry(entry: Mapping[str, Any], is_applied: bool) -> None:
         if entry[name]:
             say(f"    next {label}: {', '.join(_at(at) for at in entry[name])}")
     if entry["notCarried"]:
-        say(f"    not carried over: {', '.join(entry['notCarried'])}")
+        say(f"    not carried over: {', '.join(_explained(entry))}")
     if entry["reason"]:
         say(f"    {entry['reason']}")
 
 
 def _at(text: str) -> str:
     return times.wall(times.parse(text))
+
+
+def _explained(entry: Mapping[str, Any]) -> list[str]:
+    notes = {text.partition(" (")[0]: text for text in entry["notes"]}
+    return [notes.get(name, name) for name in entry["notCarried"]]

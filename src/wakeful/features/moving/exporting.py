@@ -12,13 +12,13 @@ STEP: Final = 500
 
 
 def stored_files(tx: Tx) -> list[DefinitionFile]:
-    """All definitions that are kept in the store. Not in it: slots of wakeful.toml, workflows of Python modules, and
-    one-shots that are done."""
+    """All definitions that are kept in the store. Not in it: slots of wakeful.toml, workflows of Python modules,
+    schedules of agents, and one-shots that are done."""
     return [*_schedules(tx), *_workflows(tx), *_slots(tx)]
 
 
 def schedule_file(tx: Tx, slug: str) -> DefinitionFile | None:
-    """The file of one schedule; None if it does not exist or is done."""
+    """The file of one schedule; None if it is not exported."""
     rows = list(tx.schedules.by_slugs([slug]).values())
     return next(iter(_schedule_files(tx, rows)), None)
 
@@ -31,10 +31,11 @@ def _schedules(tx: Tx) -> Iterator[DefinitionFile]:
 
 
 def _schedule_files(tx: Tx, rows: list[Schedule]) -> Iterator[DefinitionFile]:
-    cadences = tx.cadences.lock([row.schedule_id for row in rows])
+    schedule_ids = [row.schedule_id for row in rows]
+    cadences, owned = tx.cadences.lock(schedule_ids), tx.ownerships.by_ids(schedule_ids)
     for row in rows:
         state = cadences[row.schedule_id].state
-        if row.slug in RESERVED_SLUGS or state == "done":
+        if row.slug in RESERVED_SLUGS or row.schedule_id in owned or state == "done":
             continue
         data: dict[str, Any] = json.loads(row.definition)
         if state == "disabled":

@@ -50,13 +50,14 @@ class ImportEntry(Shape):
     place: Annotated[str, Field(description="the file or system it is from")]
     line: int | None
     slug: str | None
-    action: Literal["create", "update", "unchanged", "refused", "skipped"]
+    action: Literal["create", "update", "unchanged", "refused"]
     definition: Annotated[dict[str, Any] | None, Field(description="without secrets")]
     description: Annotated[str | None, Field(description="when it runs, in words")]
     source_next: Annotated[list[At], Field(description="its next times by the rules of the source")]
     next: Annotated[list[At], Field(description="its next times here")]
-    not_carried: Annotated[list[str], Field(description="what is not carried over")]
-    reason: Annotated[str | None, Field(description="why it is refused or skipped")]
+    not_carried: Annotated[list[str], Field(description="names of what is not carried over")]
+    notes: Annotated[list[str], Field(description="what to do about some of them")]
+    reason: Annotated[str | None, Field(description="why it is refused")]
 
 
 class HandoverState(Shape):
