@@ -183,7 +183,7 @@ def _checked(invocation: Invocation, definition: Any, now: int) -> Any:
         settings = _settings_of(invocation.home)
         least, gap = settings.limits.agent_interval_min, shortest_gap(definition.timing)
         wrong = [_check_agent(definition.action, settings, invocation.home)]
-        if gap is not None and gap < least:
+        if definition.check is None and gap is not None and gap < least:
             wrong.append(FieldError("schedule", minimum_interval_text(least)))
         if any(wrong):
             raise Invalid(*(error for error in wrong if error is not None))
