@@ -21,6 +21,7 @@ from conformance.rows import (
     running,
 )
 from wakeful.core.run.runs import Outcome, Run
+from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.ports.ledger import GapSummary, RunGlance
 from wakeful.ports.store import Mark, Store, Tx
 
@@ -354,9 +355,9 @@ class TestReadingTheLedger:
             for number, result in enumerate(kept)
         ]
         await store.write(lambda tx: put_runs(tx, *rows))
-        tallied = await store.read(lambda tx: tx.runs.tallied(1, since=NOW, limit=9))
+        tallied = await store.read(lambda tx: tx.totals.tallied(1, since=NOW, limit=9))
         assert (tallied.tokens, tallied.cost) == (15, 0.5)
-        later = await store.read(lambda tx: tx.runs.tallied(1, since=NOW + 2, limit=9))
+        later = await store.read(lambda tx: tx.totals.tallied(1, since=NOW + 2, limit=9))
         assert (later.tokens, later.cost) == (None, None)
 
     async def test_statistics_count_instants_since_a_time(self, make_store: MakeStore) -> None:
@@ -375,15 +376,54 @@ class TestReadingTheLedger:
             closed(9, NOW + 1, schedule_id=2, occurrence=at, planned_at=at),
         ]
         await store.write(lambda tx: put_runs(tx, *rows))
-        tallied = await store.read(lambda tx: tx.runs.tallied(1, since=at, limit=9))
+        tallied = await store.read(lambda tx: tx.totals.tallied(1, since=at, limit=9))
         assert dict(tallied.by_outcome) == {"succeeded": 2, "failed": 1, "missed": 50, "skipped": 4, "running": 1}
         assert list(tallied.durations) == [5, 90, 30]
         assert list(tallied.last_outcomes) == ["succeeded", "failed", "succeeded"]
-        bounded = await store.read(lambda tx: tx.runs.tallied(1, since=0, limit=2))
+        bounded = await store.read(lambda tx: tx.totals.tallied(1, since=0, limit=2))
         assert dict(bounded.by_outcome) == {"succeeded": 4, "failed": 1, "missed": 50, "skipped": 4, "running": 1}
         assert list(bounded.last_outcomes) == ["succeeded", "succeeded"]
-        empty = await store.read(lambda tx: tx.runs.tallied(3, since=0, limit=2))
+        empty = await store.read(lambda tx: tx.totals.tallied(3, since=0, limit=2))
         assert (dict(empty.by_outcome), list(empty.durations), list(empty.last_outcomes)) == ({}, [], [])
+
+    async def test_sums_equal_what_is_counted_row_by_row(self, make_store: MakeStore) -> None:
+        """Whatever was summed up: rows that were open, that changed afterwards, that were deleted, and new ones."""
+        store = await make_store()
+        used = '{"usage": {"total": 7, "cost": 0.25}}'
+        rows = [
+            closed(1, NOW + 7),
+            closed(2, NOW + 7, occurrence=NOW + 2, planned_at=NOW + 2)._replace(result=used),
+            a_gap(3, NOW + 20, NOW + 120, 50),
+            running(4, 1, occurrence=NOW + 200, planned_at=NOW + 200),
+            closed(5, NOW + 9, occurrence=NOW + 300, planned_at=NOW + 300, outcome="unknown")._replace(result=used),
+            closed(6, NOW + 9, schedule_id=2),
+        ]
+        await store.write(lambda tx: put_runs(tx, *rows))
+
+        async def advance(later: int = HOUR) -> int:
+            return await store.write(lambda tx: tx.totals.advance(now=NOW + later, limit=4))
+
+        async def counts(since: int = 0) -> tuple[dict[Outcome, int], int | None, float | None]:
+            found = await store.read(lambda tx: tx.totals.tallied(1, since=since, limit=9))
+            return dict(found.by_outcome), found.tokens, found.cost
+
+        before = await counts()
+        assert before == ({"succeeded": 2, "missed": 50, "running": 1, "unknown": 1}, 14, 0.5)
+        assert await advance(MINUTE) == 0  # written just now: one with a lower id may still be committed
+        assert [await advance(), await advance(), await advance()] == [4, 2, 0]
+        assert await counts() == await counts(since=1) == before
+
+        def change(tx: Tx) -> None:
+            tx.runs.save_many([rows[3]._replace(outcome="failed", ended_at=NOW + 400, owner=None)])
+            tx.runs.save_many([rows[4]._replace(outcome="succeeded")])
+            tx.runs.remove_many([2])
+            put_runs(tx, closed(7, NOW + 8, occurrence=NOW + 500, planned_at=NOW + 500))
+
+        await store.write(change)
+        after = ({"succeeded": 3, "missed": 50, "failed": 1}, 7, 0.25)
+        assert await counts() == await counts(since=1) == after
+        assert [await advance(), await advance()] == [1, 0]
+        assert await counts() == await counts(since=1) == after
 
 
 async def _prune(store: Store, before: int, limit: int = 1_000) -> int:

@@ -27,6 +27,7 @@ EMPTY = {"watchers", "bus", "lanes", "askings"}
 """Tables whose rows live for a moment."""
 
 # What schema 11 moved: a topic's one consumer became a subscription, and incidents of kinds that are gone are closed.
+ADDED = {"totalled_through"}  # a counter of 0.2
 MOVED = {("topics", "consumer"), ("topics", "seen"), ("incidents", "closed_at")}
 
 
@@ -79,7 +80,7 @@ async def test_every_row_is_there_after_the_schema_step(old: Old) -> None:
             assert max(row["number"] for row in after[table]) == migrations()[-1].number == 11
             continue
         columns = [name for name in (rows or [{}])[0] if (table, name) not in MOVED]
-        kept = [tuple(row[name] for name in columns) for row in after[table]]
+        kept = [tuple(row[name] for name in columns) for row in after[table] if row.get("name") not in ADDED]
         assert sorted(kept, key=repr) == sorted((tuple(row[name] for name in columns) for row in rows), key=repr), table
     consumers = {(row["workflow_id"], row["topic"], row["consumer"]) for row in after["subscriptions"]}
     assert consumers == {(row["workflow_id"], row["name"], row["consumer"]) for row in before["topics"]}

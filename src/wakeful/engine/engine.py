@@ -34,6 +34,7 @@ CLOCK_RETRY: Final = SECOND
 EMPTY_PAUSE_MIN: Final = 2
 EMPTY_TICKS_MAX: Final = 12
 PRUNE_STEP: Final = 500
+TOTAL_STEP: Final = 2_000
 CANCEL_LOOK_EVERY: Final = SECOND // 2
 PRUNE_PAUSE: Final = SECOND
 
@@ -383,19 +384,22 @@ class Engine:
     # --- the ledger --------------------------------------------------------------------------------------------------
 
     async def _prune(self, moment: Moment) -> None:
-        """Delete one small batch of what is past the ledger's retention, so that the writer is never held long."""
+        """Sum up and delete one small batch of the ledger, so that the writer is never held long."""
         steady_for = moment.monotonic - self._steady_since
 
         def prune(tx: Tx) -> int:
+            totalled = tx.totals.advance(now=moment.now, limit=TOTAL_STEP)
+            more = totalled if totalled == TOTAL_STEP else 0
             if not is_trusted(tx, moment.now, steady_for=steady_for):
-                return 0
+                return more
             before = moment.now - self._limits.ledger_days * DAY
             tx.nodes.prune(before=before)
             steps = (
                 *(tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune),
                 *(tx.charges.prune, tx.cancels.prune, tx.merged_runs.prune),
             )
-            return max(step(before=before, limit=PRUNE_STEP, since=self._membership.kept_since) for step in steps)
+            found = (step(before=before, limit=PRUNE_STEP, since=self._membership.kept_since) for step in steps)
+            return max(more, *found)
 
         pruned = 0
         if self.node_id is not None and not self._membership.is_clock_unset(moment.now):

@@ -65,16 +65,6 @@ class Mark(NamedTuple):
     process: str | None
 
 
-class LedgerCounts(NamedTuple):
-    """Statistics of one schedule since some time."""
-
-    by_outcome: Mapping[Outcome, int]  # in instants: a stretch counts for as many as it covers
-    durations: Sequence[Duration]  # of closed runs that started, newest first, limited
-    last_outcomes: Sequence[Outcome]  # of closed runs that started, newest first, limited
-    tokens: int | None = None  # of all runs that reported any; None if none did
-    cost: float | None = None  # in US dollars, likewise
-
-
 class GapSummary(NamedTuple):
     """The instants of one owner that became due while no node ticked."""
 
@@ -175,10 +165,6 @@ class Runs(Protocol):
 
     def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[RunGlance]]:
         """The newest rows of each of these schedules, newest first, at most `limit` of each; read only."""
-        ...
-
-    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
-        """Counts and durations for statistics; `limit` limits the durations."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:

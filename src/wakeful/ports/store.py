@@ -25,7 +25,7 @@ from wakeful.ports.bus import Bus
 from wakeful.ports.cancels import Cancels
 from wakeful.ports.changes import Change, Report
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
-from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, LedgerCounts, Mark, MergedRuns, Node, Nodes, RunGlance, Runs
+from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, MergedRuns, Node, Nodes, RunGlance, Runs
 from wakeful.ports.logins import Logins
 from wakeful.ports.money import Budgets, Charges
 from wakeful.ports.moving import Handovers, Origins
@@ -45,6 +45,7 @@ from wakeful.ports.plans import (
 )
 from wakeful.ports.self_scheduling import Ownerships, Proposals
 from wakeful.ports.slots import Slots
+from wakeful.ports.totals import Totals
 from wakeful.ports.workflows import Messages, Sessions, Workflows
 
 __all__ = [
@@ -62,7 +63,6 @@ __all__ = [
     "Cadences",
     "Heartbeats",
     "Lanes",
-    "LedgerCounts",
     "Mark",
     "Meta",
     "NewEvent",
@@ -187,6 +187,8 @@ class Tx(Protocol):
     def slots(self) -> Slots: ...
     @property
     def answers(self) -> Answers: ...
+    @property
+    def totals(self) -> Totals: ...
     @property
     def logins(self) -> Logins: ...
     @property

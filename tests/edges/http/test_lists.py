@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from edges.http.kit import EVERY, MANUAL, Client, served
+from edges.http.steps import Steps
 from patience import PATIENCE
 from wakeful import once
 from wakeful.app import New
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.timing import Every
-from wakeful.stores.sqlite import reader
-from wakeful.stores.sqlite.connection import Opened
 
 MANY = 10_000
 
@@ -259,26 +258,6 @@ async def test_what_is_to_come_is_bounded(api: Client) -> None:
 
 async def fill(api: Client, count: int) -> None:
     await api.app.add_many([New(f"s{n:05}", Every(3_600_000), Command(("true",)), {}) for n in range(count)])
-
-
-class Steps:
-    """Counts what SQLite does for those who read, in steps of its virtual machine."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.count = 0
-        monkeypatch.setattr(reader, "end_when_late", self._count)
-
-    async def of(self, api: Client, path: str) -> int:
-        """How many steps a request takes."""
-        before = self.count
-        assert (await api.get(path)).status == 200
-        return self.count - before
-
-    def _count(self, opened: Opened, *, within: float) -> None:
-        opened.connection.set_progress_handler(self._step, 1)
-
-    def _step(self) -> None:
-        self.count += 1
 
 
 async def test_finished_one_shots_can_be_left_out_or_asked_for(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from wakeful.features.schedules.views import (
 from wakeful.ports.names import names_of, owner_of
 from wakeful.ports.store import ALARM_SCHEDULE, STORE_ID, Node, Schedule, Tx
 
-DURATIONS_MAX: Final = 10_000
+DURATIONS_MAX: Final = 500
 # A search reads this many schedules at a time, and this many in total, so its cost is bounded.
 SEARCH_STEP: Final = 200
 SEARCH_MAX: Final = 1_000
@@ -288,7 +288,7 @@ def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
     """Counts, success rate, durations and streak since a time, for a schedule or another owner of runs."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     owner_id = _recorded(tx, slug) if schedule is None else schedule.schedule_id
-    tallied = tx.runs.tallied(owner_id, since=since, limit=DURATIONS_MAX)
+    tallied = tx.totals.tallied(owner_id, since=since, limit=DURATIONS_MAX)
     view = None if schedule is None else _views(tx, [schedule], now)[0]
     errors = sum(tallied.by_outcome.get(outcome, 0) for outcome in ERRORS)
     succeeded = tallied.by_outcome.get("succeeded", 0)

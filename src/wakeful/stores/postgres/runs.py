@@ -12,7 +12,7 @@ from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
-from wakeful.ports.store import CLOSED_COLUMNS, LedgerCounts, Mark, RunGlance
+from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
 from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
@@ -210,44 +210,6 @@ WHERE outcome = $3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome
 ORDER BY outcome DESC, run_id DESC LIMIT $2
 """
 
-# A schedule's rows that reach into the time since an instant: planned ones that start after it, the last one before it
-# (it may span the instant), and manual requests.
-_SINCE = """
-WITH recent AS (
-  SELECT * FROM runs WHERE schedule_id = $1 AND occurrence >= greatest($2::bigint, 0)
-  UNION ALL
-  SELECT * FROM runs WHERE schedule_id = $1 AND occurrence < 0
-  UNION ALL
-  SELECT * FROM (
-    SELECT * FROM runs
-    WHERE schedule_id = $1 AND occurrence >= 0 AND occurrence < $2 ORDER BY schedule_id DESC, occurrence DESC LIMIT 1
-  ) AS across
-)
-"""
-
-# The number of instants by outcome.
-TALLY = f"""
-{_SINCE}
-SELECT outcome, sum(instants)::bigint FROM recent WHERE coalesce(planned_until, planned_at) >= $2 GROUP BY outcome
-"""
-
-# The usage of runs that reported it. Rows written by 0.1 have another name for the total.
-USED = f"""
-{_SINCE}
-SELECT sum(coalesce(result::json #>> '{{usage,total}}', result::json #>> '{{usage,totalTokens}}')::bigint)::bigint,
-       sum((result::json #>> '{{usage,cost}}')::float8)
-FROM recent WHERE planned_at >= $2 AND result IS NOT NULL
-"""
-
-# Durations and outcomes of closed runs that started, newest first.
-ENDINGS = f"""
-{_SINCE}
-SELECT ended_at - started_at, outcome FROM recent
-WHERE planned_at >= $2 AND started_at IS NOT NULL AND ended_at IS NOT NULL
-  AND outcome <> 'running' AND outcome <> 'waiting'
-ORDER BY run_id DESC LIMIT $3
-"""
-
 # A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before, not stuck, and
 # no cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
@@ -432,13 +394,6 @@ class PostgresRuns:
         for row in map(RunGlance._make, self._session.rows(LATEST, ids(set(schedule_ids)), limit)):
             of_schedules[row.schedule_id].append(row)
         return of_schedules
-
-    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
-        by_outcome = dict(self._session.rows(TALLY, schedule_id, since))
-        endings = self._session.rows(ENDINGS, schedule_id, since, limit)
-        ((tokens, cost),) = self._session.rows(USED, schedule_id, since)
-        durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
-        return LedgerCounts(by_outcome, durations, outcomes, tokens, cost)
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         held = self._session.rows(PRUNED_THROUGH)

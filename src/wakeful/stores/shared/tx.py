@@ -27,6 +27,7 @@ from wakeful.stores.shared.self_scheduling import SharedOwnerships, SharedPropos
 from wakeful.stores.shared.sessions import SharedSessions
 from wakeful.stores.shared.slots import SharedSlots
 from wakeful.stores.shared.system_events import SharedSystemEvents
+from wakeful.stores.shared.totals import SharedTotals
 from wakeful.stores.shared.workflows import SharedWorkflows
 
 
@@ -76,6 +77,7 @@ class StoreTx:
         "sessions",
         "slots",
         "system_events",
+        "totals",
         "workflows",
     )
 
@@ -101,6 +103,7 @@ class StoreTx:
         self.meta = SharedMeta(db)
         self.answers = SharedAnswers(db)
         self.logins = SharedLogins(db)
+        self.totals = SharedTotals(db)
         self.deliveries = SharedDeliveries(db)
         self.channels = SharedChannels(db)
         self.inbox = SharedInbox(db)

@@ -12,7 +12,7 @@ from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Ou
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
-from wakeful.ports.store import CLOSED_COLUMNS, LedgerCounts, Mark, RunGlance
+from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
@@ -157,44 +157,6 @@ PAGE_OF_AMISS = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_amiss
 WHERE outcome = :outcome AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded'
   AND run_id < :before_id
-ORDER BY run_id DESC LIMIT :limit
-"""
-
-# A schedule's rows that reach into the time since an instant: planned ones that start after it, the last one before it
-# (it may span the instant), and manual requests.
-_SINCE = """
-WITH recent AS (
-  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = :schedule_id AND occurrence >= max(:since, 0)
-  UNION ALL
-  SELECT run_id FROM runs INDEXED BY runs_occurrence WHERE schedule_id = :schedule_id AND occurrence < 0
-  UNION ALL
-  SELECT run_id FROM (
-    SELECT run_id FROM runs INDEXED BY runs_occurrence
-    WHERE schedule_id = :schedule_id AND occurrence >= 0 AND occurrence < :since ORDER BY occurrence DESC LIMIT 1
-  )
-)
-"""
-
-# The number of instants by outcome.
-TALLY = f"""
-{_SINCE}
-SELECT outcome, sum(instants) FROM recent CROSS JOIN runs USING (run_id)
-WHERE coalesce(planned_until, planned_at) >= :since GROUP BY outcome
-"""
-
-# The usage of runs that reported it. Rows written by 0.1 have another name for the total.
-USED = f"""
-{_SINCE}
-SELECT sum(coalesce(json_extract(result, '$.usage.total'), json_extract(result, '$.usage.totalTokens'))),
-       sum(json_extract(result, '$.usage.cost'))
-FROM recent CROSS JOIN runs USING (run_id) WHERE planned_at >= :since AND result IS NOT NULL
-"""
-
-# Durations and outcomes of closed runs that started, newest first.
-ENDINGS = f"""
-{_SINCE}
-SELECT ended_at - started_at, outcome FROM recent CROSS JOIN runs USING (run_id)
-WHERE planned_at >= :since AND started_at IS NOT NULL AND ended_at IS NOT NULL AND outcome NOT IN ('running', 'waiting')
 ORDER BY run_id DESC LIMIT :limit
 """
 
@@ -355,14 +317,6 @@ class SqliteRuns:
             key: list(map(RunGlance._make, self._connection.execute(LATEST, {"schedule_id": key, "limit": limit})))
             for key in sorted(set(schedule_ids))
         }
-
-    def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
-        params = {"schedule_id": schedule_id, "since": since, "limit": limit}
-        by_outcome = dict(self._connection.execute(TALLY, params).fetchall())
-        endings = self._connection.execute(ENDINGS, params).fetchall()
-        tokens, cost = self._connection.execute(USED, params).fetchone()
-        durations, outcomes = [duration for duration, _ in endings], [outcome for _, outcome in endings]
-        return LedgerCounts(by_outcome, durations, outcomes, tokens, cost)
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
         (start,) = self._connection.execute(PRUNED_THROUGH).fetchone()

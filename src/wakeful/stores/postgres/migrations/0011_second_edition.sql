@@ -243,3 +243,44 @@ CREATE TABLE cancels (
   requested_at bigint NOT NULL,
   requested_by text NOT NULL
 );
+
+-- Statistics: sums over the ledger by schedule and outcome, so that they need not read all of it. Rows up to the counter
+-- are in `run_totals`, but for those in `runs_to_total`, which were open. Cost is in billionths of a dollar.
+CREATE TABLE run_totals (
+  schedule_id bigint NOT NULL,
+  outcome     text NOT NULL,
+  instants    bigint NOT NULL,
+  tokens      bigint,
+  cost        bigint
+);
+CREATE INDEX run_totals_of_schedule ON run_totals (schedule_id);
+CREATE INDEX run_totals_taken_back ON run_totals (schedule_id) WHERE instants < 0;
+CREATE TABLE runs_to_total (
+  schedule_id bigint NOT NULL,
+  run_id      bigint NOT NULL,
+  PRIMARY KEY (schedule_id, run_id)
+);
+INSERT INTO counters VALUES ('totalled_through', 0);
+
+-- A closed row that changes is taken out of the sums, and summed up again later; so is one that is deleted. Every
+-- statement that can change one writes `result`; the one that closes plain runs does not.
+CREATE FUNCTION take_back_total() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF OLD.run_id <= (SELECT value FROM counters WHERE name = 'totalled_through') AND NOT EXISTS (
+    SELECT 1 FROM runs_to_total WHERE schedule_id = OLD.schedule_id AND run_id = OLD.run_id
+  ) THEN
+    INSERT INTO run_totals VALUES (
+      OLD.schedule_id, OLD.outcome, -OLD.instants,
+      -coalesce(OLD.result::json #>> '{usage,total}', OLD.result::json #>> '{usage,totalTokens}')::bigint,
+      -round((OLD.result::json #>> '{usage,cost}')::numeric * 1000000000)::bigint
+    );
+    IF TG_OP = 'UPDATE' THEN
+      INSERT INTO runs_to_total VALUES (OLD.schedule_id, OLD.run_id) ON CONFLICT DO NOTHING;
+    END IF;
+  END IF;
+  RETURN NULL;
+END
+$$;
+CREATE TRIGGER runs_total_changed AFTER UPDATE OF result ON runs
+  FOR EACH ROW WHEN (OLD.outcome <> 'running' AND OLD.outcome <> 'waiting') EXECUTE FUNCTION take_back_total();
+CREATE TRIGGER runs_total_deleted AFTER DELETE ON runs FOR EACH ROW EXECUTE FUNCTION take_back_total();

@@ -266,3 +266,48 @@ CREATE TABLE cancels (
   requested_at INTEGER NOT NULL,
   requested_by TEXT NOT NULL
 ) STRICT;
+
+-- Statistics: sums over the ledger by schedule and outcome, so that they need not read all of it. Rows up to the counter
+-- are in `run_totals`, but for those in `runs_to_total`, which were open. Cost is in billionths of a dollar.
+CREATE TABLE run_totals (
+  schedule_id INTEGER NOT NULL,
+  outcome     TEXT NOT NULL,
+  instants    INTEGER NOT NULL,
+  tokens      INTEGER,
+  cost        INTEGER
+) STRICT;
+CREATE INDEX run_totals_of_schedule ON run_totals (schedule_id);
+CREATE INDEX run_totals_taken_back ON run_totals (schedule_id) WHERE instants < 0;
+CREATE TABLE runs_to_total (
+  schedule_id INTEGER NOT NULL,
+  run_id      INTEGER NOT NULL,
+  PRIMARY KEY (schedule_id, run_id)
+) STRICT, WITHOUT ROWID;
+INSERT INTO counters VALUES ('totalled_through', 0);
+
+-- A closed row that changes is taken out of the sums, and summed up again later. Every statement that can change one
+-- writes `result`; the one that closes plain runs does not, and pays nothing for this.
+CREATE TRIGGER runs_total_changed AFTER UPDATE OF result ON runs
+WHEN OLD.outcome <> 'running' AND OLD.outcome <> 'waiting'
+  AND OLD.run_id <= (SELECT value FROM counters WHERE name = 'totalled_through')
+  AND NOT EXISTS (SELECT 1 FROM runs_to_total WHERE schedule_id = OLD.schedule_id AND run_id = OLD.run_id)
+BEGIN
+  INSERT INTO run_totals VALUES (
+    OLD.schedule_id, OLD.outcome, -OLD.instants,
+    -coalesce(json_extract(OLD.result, '$.usage.total'), json_extract(OLD.result, '$.usage.totalTokens')),
+    CAST(-round(json_extract(OLD.result, '$.usage.cost') * 1e9) AS INTEGER)
+  );
+  INSERT INTO runs_to_total VALUES (OLD.schedule_id, OLD.run_id);
+END;
+
+-- So is one that is deleted.
+CREATE TRIGGER runs_total_deleted AFTER DELETE ON runs
+WHEN OLD.run_id <= (SELECT value FROM counters WHERE name = 'totalled_through')
+  AND NOT EXISTS (SELECT 1 FROM runs_to_total WHERE schedule_id = OLD.schedule_id AND run_id = OLD.run_id)
+BEGIN
+  INSERT INTO run_totals VALUES (
+    OLD.schedule_id, OLD.outcome, -OLD.instants,
+    -coalesce(json_extract(OLD.result, '$.usage.total'), json_extract(OLD.result, '$.usage.totalTokens')),
+    CAST(-round(json_extract(OLD.result, '$.usage.cost') * 1e9) AS INTEGER)
+  );
+END;
