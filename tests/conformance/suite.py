@@ -31,6 +31,7 @@ from conformance.ledger import (
     TestRunsAreWrittenOnce,
     TestWhatFellIntoAGap,
 )
+from conformance.money import TestMoney
 from conformance.moving import TestHandovers, TestOrigins
 from conformance.outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
 from conformance.plain import TestPlainPath
@@ -71,6 +72,7 @@ __all__ = [
     "TestLogins",
     "TestMessages",
     "TestMeta",
+    "TestMoney",
     "TestNodes",
     "TestOrigins",
     "TestOutbox",

@@ -58,6 +58,8 @@ async def test_eight_at_once_stay_within_the_limit(world: World, has_history: bo
     await world.until("01-02 11:00:00")
     assert 0.89 <= agent.spent <= 1.31
     assert _sums(world)[-1] == ("all", "day", round(agent.spent * 1e9), 0)
+    ended = [line.split(" ", 2)[2] for number in range(8) for line in await ledger(app, f"job-{number}")]
+    assert sorted(set(ended)) == ["skipped (budget)", "succeeded"]
 
 
 @virtual

@@ -40,7 +40,7 @@ ESTIMATED_FROM: Final = 20
 LOCKED: Final[Duration] = SECOND
 """How long a run waits if another transaction holds the budget."""
 
-RESERVED: Final[Duration] = 15 * SECOND
+RESERVED: Final[Duration] = 5 * SECOND
 """How long a run waits that will fit if runs in progress cost less than they reserved."""
 
 

@@ -240,7 +240,8 @@ def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settle
 
 def _given_up(run: Run, reason: str, error: str | None) -> Close:
     """A waiting run that will not be tried again: failed if it was ever tried, otherwise skipped."""
-    if run.attempt > 0 and run.error is not None and run.error != error:
+    tries = run.attempt - (run.outcome == "running")  # it was claimed and given up in one step: that is no try
+    if tries > 0 and run.error is not None:
         return Close("failed", run.rung, run.error, reason, is_observed=False)
     return Close("skipped", run.rung, error, reason)
 

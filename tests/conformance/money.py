@@ -1,0 +1,124 @@
+"""Charges, budgets and merged runs, in any store."""
+
+from conformance.rows import NOW, MakeStore
+from wakeful.core.money.budgets import Limit, Reservation, Window
+from wakeful.core.money.charges import Charge, opened, settled
+from wakeful.ports.ledger import MergedRun
+from wakeful.ports.money import Brake, DayOf, SetLimit
+from wakeful.ports.store import Tx
+
+DAY = Window(NOW - 1_000, NOW + 1_000)
+LIMIT = Limit("all", "usd", "day", 100)
+
+
+def _charge(
+    run_id: int, *, cost: float | None, at: int = NOW, agent: str | None = "coder", owner_id: int = 7
+) -> Charge:
+    row = opened(run_id, 1, owner_id, agent, at)
+    used = None if cost is None else {"total": 10, "cost": cost, "model": "m"}
+    return settled(row, used, at)._replace(held_cost=5)  # type: ignore[arg-type]
+
+
+class TestMoney:
+    """What `tx.charges`, `tx.budgets` and `tx.merged_runs` must do."""
+
+    async def test_charges_are_summed(self, make_store: MakeStore) -> None:
+        """By owner, agent, model and day; open ones are left out, unknown ones counted."""
+        store = await make_store()
+        rows = [
+            _charge(1, cost=0.5),
+            _charge(2, cost=0.25, owner_id=8, agent=None),
+            _charge(3, cost=None),
+            opened(4, 1, 7, "coder", NOW),
+        ]
+
+        def check(tx: Tx) -> None:
+            tx.charges.save_many(rows)
+            tx.charges.save_many([rows[0]])  # replaces it
+            assert tx.charges.of_runs([1, 4]) == [rows[0], rows[3]]
+            by_owner = tx.charges.sums("schedule", since=NOW, until=NOW + 1)
+            assert [tuple(row) for row in by_owner] == [("7", 2, 10, 500_000_000, 1), ("8", 1, 10, 250_000_000, 0)]
+            by_agent = {row.key: row.cost for row in tx.charges.sums("agent", since=NOW, until=NOW + 1)}
+            assert by_agent == {"coder": 500_000_000, "": 250_000_000}
+            by_day = tx.charges.sums("day", since=NOW, until=NOW + 1, days=[DayOf("2026-01-01", DAY)])
+            assert [tuple(row) for row in by_day] == [("2026-01-01", 3, 20, 750_000_000, 1)]
+            assert tx.charges.spent("all", "usd", DAY) == 750_000_005
+            assert tx.charges.spent("agent:coder", "usd", DAY) == 500_000_005
+            assert tx.charges.spent("schedule:8", "tokens", DAY) == 10
+            assert tx.charges.known(unit="usd", owner_id=7, until=NOW, limit=5) == [500_000_000]
+            assert tx.charges.known(unit="tokens", agent="coder", until=NOW, limit=5) == [10]
+            assert tx.charges.costs_of("coder", since=NOW, until=NOW + 1, limit=5) == [(NOW, 500_000_000)]
+            tx.charges.remove(4, 1)
+            assert tx.charges.of_runs([4]) == []
+
+        await store.write(check)
+
+    async def test_charges_ahead_of_the_clock_are_dated_now(self, make_store: MakeStore) -> None:
+        """And old ones are pruned, with what they had reserved."""
+        store = await make_store()
+
+        def check(tx: Tx) -> None:
+            tx.charges.save_many([_charge(1, cost=0.5, at=NOW + 10_000), _charge(2, cost=0.5)])
+            assert not tx.charges.redate(after=NOW + 10_000, now=NOW)
+            assert tx.charges.redate(after=NOW + 9_999, now=NOW)
+            assert [row.at for row in tx.charges.of_runs([1, 2])] == [NOW, NOW]
+            tx.budgets.reserve([Reservation(1, 1, 1, 5)])
+            assert tx.charges.prune(before=NOW, limit=10) == 0
+            assert tx.charges.prune(before=NOW + 1, limit=10) == 2
+            assert tx.budgets.reservations(1, 1) == []
+
+        await store.write(check)
+
+    async def test_a_budget_begins_with_what_was_spent(self, make_store: MakeStore) -> None:
+        """It is created once, and its sums are kept."""
+        store = await make_store()
+
+        def check(tx: Tx) -> None:
+            tx.charges.save_many([_charge(1, cost=0.5)])
+            budget = tx.budgets.open([(LIMIT, DAY, "UTC")])[LIMIT]
+            assert budget is not None and (budget.spent, budget.reserved, budget.zone) == (500_000_000, 0, "UTC")
+            tx.budgets.save_many([budget._replace(reserved=3)])
+            tx.budgets.reserve([Reservation(9, 1, budget.budget_id, 3)])
+            again = tx.budgets.open([(LIMIT, DAY, "UTC")])[LIMIT]
+            assert again == budget._replace(reserved=3)
+            assert tx.budgets.at(["all"], NOW) == [again]
+            assert tx.budgets.at(["agent:x"], NOW, also=[budget.budget_id]) == [again]
+            assert tx.budgets.at(["all"], NOW + 1_000) == []
+            assert tx.budgets.current(NOW) == [again]
+            assert tx.budgets.reservations(9, 1) == [Reservation(9, 1, budget.budget_id, 3)]
+            tx.budgets.release(9, 1)
+            assert tx.budgets.reservations(9, 1) == []
+            tx.budgets.remove_ahead(NOW)
+            assert tx.budgets.current(NOW) == [again]
+            tx.budgets.prune(before=NOW + 1_001)
+            assert tx.budgets.current(NOW) == []
+
+        await store.write(check)
+
+    async def test_limits_and_brakes(self, make_store: MakeStore) -> None:
+        """A limit is replaced, and removed once."""
+        store = await make_store()
+
+        def check(tx: Tx) -> None:
+            tx.budgets.set_limit(SetLimit("all", "usd", "day", 5, NOW))
+            tx.budgets.set_limit(SetLimit("all", "usd", "day", 6, NOW))
+            assert [row.amount for row in tx.budgets.limits()] == [6]
+            assert tx.budgets.remove_limit("all", "usd", "day")
+            assert not tx.budgets.remove_limit("all", "usd", "day")
+            tx.budgets.set_brake(Brake("coder", NOW, "too expensive"))
+            assert list(tx.budgets.brakes()) == ["coder"]
+            assert tx.budgets.remove_brake("coder") and not tx.budgets.remove_brake("coder")
+
+        await store.write(check)
+
+    async def test_merged_runs_resolve(self, make_store: MakeStore) -> None:
+        """Until the row they were merged into is gone."""
+        store = await make_store()
+
+        def check(tx: Tx) -> None:
+            tx.merged_runs.add_many([MergedRun(5, 4), MergedRun(6, 4)])
+            assert (tx.merged_runs.find(6), tx.merged_runs.find(7)) == (4, None)
+            assert tx.merged_runs.prune(before=NOW, limit=1) == 1
+            assert tx.merged_runs.prune(before=NOW, limit=9) == 1
+
+        await store.write(check)
