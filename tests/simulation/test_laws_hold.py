@@ -9,7 +9,7 @@ import pytest
 from worlds.population import EVERYBODY
 from worlds.replay import climate_of, simulate
 
-SHORT_WORLDS = {13: 1, 5: 2, 19: 6, 111: 3, 3: 4, 23: 3, 11: 4, 18: 60}
+SHORT_WORLDS = {13: 1, 5: 1, 19: 3, 111: 2, 3: 4, 23: 3, 11: 4, 18: 60}
 """Days by seed. Together: every kind of world, every inhabitant, and one, two and three nodes."""
 SEEDS = range(45)
 DAYS_MIN = 10_000
@@ -65,7 +65,7 @@ def test_a_world_is_a_function_of_its_seed(seed: int) -> None:
 
     def trace() -> list[str]:
         told: list[str] = []
-        simulate(seed, days=2, say=told.append)
+        simulate(seed, days=1, say=told.append)
         return told
 
     first = trace()
