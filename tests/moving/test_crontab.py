@@ -1,5 +1,6 @@
 """crontab: every line is read as cron reads it, and its times are cron's own."""
 
+import os
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,6 +119,22 @@ def test_system_tables_have_a_user(tmp_path: Path) -> None:
     assert two.refused is not None and "www-data" in two.refused
     _, two = read("crontab", folder, user="root")
     assert two.action["command"]["argv"] == ["runuser", "-u", "www-data", "--", "sh", "-c", "/bin/two -x"]
+
+
+def test_one_unreadable_table_of_the_machine_does_not_hide_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without PATH the system's own places are read: `crontab -l` first. What cannot be read is reported."""
+    program = tmp_path / "bin" / "crontab"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho '0 1 * * * echo mine'\n")
+    program.chmod(0o755)
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    monkeypatch.setattr("wakeful.integrations.imports.catalogue.existing", lambda *_: [tmp_path / "link"])
+    monkeypatch.setattr("wakeful.integrations.imports.catalogue._cron_d", lambda _: [])
+    monkeypatch.setenv("PATH", str(program.parent), prepend=":")
+    own, link = read("crontab", environ=dict(os.environ))
+    assert (own.place, own.refused) == ("crontab -l", None) and "symbolic link" in str(link.refused)
 
 
 @pytest.mark.parametrize(

@@ -22,10 +22,6 @@ from wakeful.integrations.imports.switches import MARK
 TABLE = "* * * * * every-minute\n0 12 * * * noon\n30 11,12 * * * half\n"
 
 
-class Killed(BaseException):
-    """The process is gone."""
-
-
 class Programs:
     """The commands of both sides, on one record: `(minute, command, who)`."""
 

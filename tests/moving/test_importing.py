@@ -12,11 +12,18 @@ import pytest
 from edges.http.kit import Client, served
 from features.kit import World, ledger, virtual
 from moving.kit import BASE, CORPUS
+from new_store import prepare
+from postgres.server import server, url
+from wakeful import Wakeful
 from wakeful.app.importing import Importer
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.instants import DAY
+from wakeful.features.moving.handover import next_hand
+from wakeful.features.schedules.takeover import await_handover, take_over
 from wakeful.integrations.imports.entries import Context, Entry
 from wakeful.integrations.imports.wall_rules import WallRules
+
+__all__ = ["server", "url"]
 
 
 async def inline(work: Callable[[], Any]) -> Any:
@@ -60,6 +67,57 @@ async def test_it_overwrites_nothing_of_others(tmp_path: Path) -> None:
         await api.put("daily")
         done = (await api.post("/api/import?apply=true", {"kind": "crontab", "content": "@daily /bin/daily\n"})).body
         assert done["entries"][0]["slug"] == "daily-2"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+async def test_import_and_handover_on_both_stores(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """Origins, missed times and the handover itself; twice changes nothing."""
+    if kind == "sqlite":
+        prepare(tmp_path / "wakeful.db")
+    store = str(tmp_path / "wakeful.db") if kind == "sqlite" else request.getfixturevalue("url")
+    job = {
+        "id": "j", "name": "Noon", "schedule": {"kind": "cron", "expr": "0 12 * * *", "tz": "UTC"},
+        "payload": {"kind": "command", "argv": ["true"]},
+    }  # fmt: skip
+    async with Wakeful(store, timezone="UTC", tick=False) as app:
+        now = app.moment().now
+        job["state"] = {"lastRunAtMs": now - 3 * DAY}
+        importer = Importer(app)
+        content = json.dumps({"jobs": [job]})
+        await importer.apply(await importer.plan("openclaw", content=content))
+        (missed,) = await app.runs("noon")
+        assert (missed.outcome, missed.reason, missed.count) == ("missed", "before import", 3)
+        again = await importer.plan("openclaw", content=content)
+        assert [planned.action for planned in again.entries] == ["unchanged"]
+
+        await app.store.write(lambda tx: await_handover(tx, "noon", now=now))
+        assert (await app.get("noon")).status == "disabled"
+        hand_at = next_hand(now)
+        for _ in range(2):  # a journal may be completed twice
+            await app.store.write(lambda tx: take_over(tx, "noon", off_at=now, hand_at=hand_at, now=hand_at))
+        view = await app.get("noon")
+        assert view.status == "idle" and view.next_run is not None and len(await app.runs("noon")) == 1
+
+
+async def test_what_our_limits_would_change_is_refused(tmp_path: Path) -> None:
+    """An interval of five seconds would become one of ten."""
+    job = {
+        "id": "j", "schedule": {"kind": "every", "everyMs": 5000, "anchorMs": 0},
+        "payload": {"kind": "command", "argv": ["true"]},
+    }  # fmt: skip
+    async with served(tmp_path) as api:
+        body = {"kind": "openclaw", "content": json.dumps({"jobs": [job]})}
+        (entry,) = (await api.post("/api/import?apply=true", body)).body["entries"]
+        assert entry["action"] == "refused" and "every_min" in entry["reason"]
+
+
+async def test_importing_twice_at_once_writes_once(tmp_path: Path) -> None:
+    """The second write of the same definition is an edit that changes nothing."""
+    async with served(tmp_path) as api:
+        body = {"kind": "crontab", "content": "@daily /bin/daily\n"}
+        await asyncio.gather(*(api.post("/api/import?apply=true", body) for _ in range(4)))
+        listed = (await api.get("/api/schedule")).body["schedules"]
+        assert [schedule["slug"] for schedule in listed] == ["daily"]
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,6 @@ from wakeful.integrations.imports.systemd_calendar import parse_calendar
 
 LINES = [line for line in (CORPUS / "oncalendar.txt").read_text().splitlines() if line]
 REFUSED = [line for line in (CORPUS / "oncalendar-refused.txt").read_text().splitlines() if line]
-_ELAPSE = re.compile(r"(?:Next elapse|\(in UTC\)|Iter\. #\d+): (\w{3} [\d-]+ [\d:]+) (UTC|\S+)")
 needs_oracle = pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 
 

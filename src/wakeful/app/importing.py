@@ -255,6 +255,8 @@ class Importer:
         ours = tuple(next_n(definition.timing, context.now, SHOWN))
         theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
         shown = PlannedEntry(entry, slug, "create", written, describe(definition.timing), theirs, ours)
+        if problem is None and ours != theirs:
+            problem = "our limits change its times; see every_min in [limits]"
         if problem is not None:
             return replace(shown, action="refused", reason=problem)
         digest = _digest(written)

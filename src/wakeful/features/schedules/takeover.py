@@ -30,8 +30,10 @@ def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) ->
 
 
 def await_handover(tx: Tx, slug: str, *, now: Instant) -> None:
-    """Keep it inactive until the handover."""
+    """Keep it inactive until the handover; one that a person paused or disabled stays as it is."""
     compiled, cadence = _held(tx, slug)
+    if cadence.state != "active":
+        return
     waiting = cadence._replace(state="disabled", state_reason=AWAITING, state_at=now)
     tx.cadences.save_many([waiting], turned=[waiting])
     if isinstance(compiled, Compiled):

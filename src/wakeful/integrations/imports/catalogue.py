@@ -7,7 +7,7 @@ from typing import Final
 
 from wakeful.integrations.imports import coding_apps, crontab, hermes, kubernetes, openclaw, seed_systems, systemd
 from wakeful.integrations.imports.entries import Context, Entry, Reader, SourceFile, SourceRefused
-from wakeful.integrations.imports.places import existing, plain_files_in, printed, read_file, read_files
+from wakeful.integrations.imports.places import existing, plain_files_in, printed, read_file, read_files, read_found
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ImportKind:
 def _crontab_places(context: Context) -> list[SourceFile]:
     own = printed(["crontab", "-l"], crontab.USER_PLACE, context)
     system = [*existing(Path("/etc/crontab")), *_cron_d(Path("/etc/cron.d"))]
-    return [*([] if own is None else [own]), *read_files(system)]
+    return [*([] if own is None else [own]), *read_found(system)]
 
 
 def _cron_d(folder: Path) -> list[Path]:
@@ -39,7 +39,11 @@ def _crontab_open(path: Path) -> list[SourceFile]:
 
 def _systemd_places(context: Context) -> list[SourceFile]:
     own = context.user_home / ".config" / "systemd" / "user"
-    return [file for folder in (own, Path("/etc/systemd/system")) if folder.is_dir() for file in _systemd_open(folder)]
+    folders = [folder for folder in (own, Path("/etc/systemd/system")) if folder.is_dir()]
+    units = [
+        unit for folder in folders for pattern in ("*.timer", "*.service") for unit in plain_files_in(folder, pattern)
+    ]
+    return read_found(unit for unit in units if not unit.is_symlink())  # links are aliases, or masked units
 
 
 def _systemd_open(path: Path) -> list[SourceFile]:
@@ -79,4 +83,8 @@ def entries_of(kind: str, *, content: str | None, path: Path | None, context: Co
         files = reader.open(path)
     else:
         files = reader.find(context)
-    return reader.read(files, context) if files else []
+    unread = [
+        Entry(file.place, "", file.place, "job", refused=file.problem) for file in files if file.problem is not None
+    ]
+    whole = [file for file in files if file.problem is None]
+    return [*(reader.read(whole, context) if whole else []), *unread]

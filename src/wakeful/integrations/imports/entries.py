@@ -62,6 +62,7 @@ class SourceFile:
     place: str
     text: str
     path: Path | None = None
+    problem: str | None = None  # why it could not be read
 
 
 @dataclass(frozen=True, slots=True)

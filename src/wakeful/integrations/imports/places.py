@@ -32,6 +32,18 @@ def read_files(paths: Iterable[Path]) -> list[SourceFile]:
     return [read_file(path) for path in found]
 
 
+def read_found(paths: Iterable[Path]) -> list[SourceFile]:
+    """Files that were found on this machine, not named by a person: one that cannot be read is reported and does not
+    keep the others from being imported."""
+    found: list[SourceFile] = []
+    for path in paths:
+        try:
+            found.append(read_file(path))
+        except SourceRefused as refused:
+            found.append(SourceFile(str(path), "", path, refused.reason))
+    return found
+
+
 def plain_files_in(folder: Path, pattern: str = "*") -> list[Path]:
     """The files of a folder that are not hidden, in order. A link is listed, and refused when it is read."""
     if folder.is_symlink():
