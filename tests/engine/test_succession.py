@@ -1,9 +1,13 @@
 """Succession: the commit that settles a run in a lane claims the run that waits for its place."""
 
-from features.kit import Bot, World, ledger, virtual
+import pytest
+
+from features.kit import Bench, Bot, World, ledger, virtual
 from wakeful import every
+from wakeful.core.run.results import Done
 from wakeful.core.time.instants import HOUR, MINUTE
-from wakeful.engine.settling import SettleRequest, SettleResult, settle_and_claim
+from wakeful.engine.settling import Ended, SettleRequest, Succession, settle_and_claim
+from wakeful.ports.store import Tx
 
 
 def _slugs(bot: Bot) -> list[str]:
@@ -103,20 +107,39 @@ async def test_a_row_that_cannot_be_claimed_does_not_keep_the_ending_from_being_
 
 
 @virtual
-async def test_a_node_that_stops_or_lost_its_lease_claims_no_successor(world: World) -> None:
+async def test_a_node_that_stops_claims_no_successor(world: World) -> None:
     """It settles what it holds, and that is all."""
     bot = Bot(world, usual=10 * MINUTE)
-    app = await world.open(bot, limits={"shutdown_grace": 60 * MINUTE})
-    for number in range(2):
-        await app.add(f"job-{number}", every("24h"), lane="desk")
-    await world.until("01-02 00:05:00")
-    hooks, node_id = app.parts.hooks, app.engine.node_id
-    assert node_id is not None
-    lost = SettleRequest(
-        node_id, world.now, room=9, manual_room=9, lease_until=world.now * 2
-    )  # the store has an earlier one
-    succession = await app.store.write(lambda tx: settle_and_claim(tx, hooks, [], lost))
-    assert (succession.settled, succession.claims) == (SettleResult([], [], is_plain=True), [])
+    app = await _two_in_a_lane(world, bot)
     await app.stop()
     assert bot.fires[1:] == []
     assert world.query("SELECT outcome, owner FROM runs ORDER BY run_id") == [("succeeded", None), ("waiting", None)]
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+@virtual
+async def test_a_node_that_lost_its_lease_claims_no_successor(world: World, is_lost: bool) -> None:
+    """The store has another end of the lease than this node wrote."""
+    app = await _two_in_a_lane(world, Bot(world, usual=10 * MINUTE))
+    hooks, node_id, until = app.parts.hooks, app.engine.node_id, app.engine.succession_until
+    assert node_id is not None
+    assert until is not None
+
+    def settle(tx: Tx) -> Succession:
+        ended = [Ended(run, Done()) for run in tx.runs.page(limit=9) if run.outcome == "running"]
+        request = SettleRequest(node_id, world.now, room=9, manual_room=9, lease_until=until + is_lost)
+        return settle_and_claim(tx, hooks, ended, request)
+
+    succession = await app.store.write(settle)
+    assert succession.settled.counted == [True]
+    assert len(succession.claims) == (0 if is_lost else 1)
+    await app.kill()
+
+
+async def _two_in_a_lane(world: World, bot: Bot) -> Bench:
+    """One runs, and one waits for it."""
+    app = await world.open(bot, limits={"shutdown_grace": HOUR})
+    for number in range(2):
+        await app.add(f"job-{number}", every("24h"), lane="desk")
+    await world.until("01-02 00:05:00")
+    return app

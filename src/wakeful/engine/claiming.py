@@ -102,12 +102,14 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
 
 def claim_waiting(
     tx: Tx, hooks: EngineHooks, *, node_id: int, now: Instant, room: int, manual_room: int
-) -> list[Claim]:
+) -> tuple[list[Claim], bool]:
     """Claim waiting runs that are due in a transaction that has locked lanes before (`engine.settling`). Runs whose
-    admission takes locks are left for the next tick, because lanes are locked last."""
-    due = tx.runs.due(now=now, limit=room, manual_max=manual_room)
-    waiting = [run for run in due if hooks.keepers[run.kind].admits_without_locks]
-    return _reserve(tx, hooks, _claim_known(tx, hooks, waiting, node_id, now), now) if waiting else []
+    admission takes locks are left for the next tick, because lanes are locked last. Also returns whether all that were
+    due are claimed."""
+    due = tx.runs.due(now=now, limit=room + 1, manual_max=manual_room)
+    waiting = [run for run in due[:room] if hooks.keepers[run.kind].admits_without_locks]
+    claims = _reserve(tx, hooks, _claim_known(tx, hooks, waiting, node_id, now), now) if waiting else []
+    return claims, len(claims) == len(due)
 
 
 def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:

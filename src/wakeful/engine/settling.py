@@ -34,7 +34,8 @@ class SettleResult(NamedTuple):
 
     counted: list[bool]
     alerts: list[Alert]
-    is_plain: bool = False  # all took the plain path: no alarm was set and no lane freed
+    is_plain: bool = False  # all took the plain path, which sets no alarm
+    are_lanes_freed: bool = True
 
 
 class SettleRequest(NamedTuple):
@@ -48,7 +49,7 @@ class SettleRequest(NamedTuple):
 
 
 class Succession(NamedTuple):
-    """What was settled, the runs this node owns now, and when the next alarm is due; None: no alarm changed."""
+    """What was settled, the runs this node owns now, and when the next alarm is due; None: as before, or later."""
 
     settled: SettleResult
     claims: list[Claim]
@@ -69,12 +70,14 @@ def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request
     node_id, now, room, manual_room, lease_until = request
     may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
     settled = settle(tx, hooks, ended, node_id=node_id, now=now)
-    if settled.is_plain:
+    if settled.is_plain and not settled.are_lanes_freed:
         return Succession(settled, [], None)
     claims: list[Claim] = []
+    are_all_claimed = False
     if may_claim:
-        claims = claim_waiting(tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room)
-    return Succession(settled, claims, tx.alarms.next_due_at())
+        claims, are_all_claimed = claim_waiting(tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room)
+    is_unchanged = settled.is_plain and are_all_claimed
+    return Succession(settled, claims, None if is_unchanged else tx.alarms.next_due_at())
 
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
@@ -84,7 +87,7 @@ def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, 
     if len(plain) == len(ended):
         if freed:
             tx.lanes.free_many(sorted(freed))
-        return SettleResult([True] * len(ended), [], is_plain=not freed)
+        return SettleResult([True] * len(ended), [], is_plain=True, are_lanes_freed=bool(freed))
     rest = [item for item in ended if item.run.run_id not in plain]
     locked = lock_all(tx, hooks, [item.run for item in rest])
     rows = _held(tx, rest, node_id)

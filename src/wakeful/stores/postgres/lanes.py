@@ -13,7 +13,7 @@ A lane that was seen held stays locked until our commit. Freeing it waits for th
 from collections.abc import Sequence
 
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import ids, int_array, text_array, texts, update_some
+from wakeful.stores.postgres.rows import int_array, text_array, texts, update_some
 
 # The holders of these lanes, except those another node has locked.
 SEE = "SELECT lane, holder FROM lanes WHERE lane = ANY($1::text[]) ORDER BY lane FOR UPDATE SKIP LOCKED"
@@ -44,18 +44,17 @@ FREE = "UPDATE lanes SET holder = NULL WHERE lane = ANY($1::text[])"
 # The holders of all lanes.
 HOLDERS = "SELECT lane, holder FROM lanes WHERE holder IS NOT NULL ORDER BY lane"
 
-# Of these lanes, which must be free, the first waiting run.
-HEADS = """
-SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
-  SELECT ref FROM alarms
-  WHERE alarms.lane = free.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
-  ORDER BY lane, priority, due_at, ref LIMIT 1
-) AS head
+# Unpark the first waiting run of each of these lanes, which must be free. Also if the lane was free before, because the
+# run that was unparked may have left without taking it, and those behind it must not wait forever.
+UNPARK_HEADS = """
+UPDATE alarms SET parked = 0 WHERE kind = 'run' AND ref = ANY(ARRAY(
+  SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
+    SELECT ref FROM alarms
+    WHERE alarms.lane = free.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
+    ORDER BY lane, priority, due_at, ref LIMIT 1
+  ) AS head ORDER BY head.ref
+))
 """
-
-# Unpark them. Also if the lane was free before, because the run that was unparked may have left without taking it, and
-# those behind it must not wait forever.
-UNPARK = "UPDATE alarms SET parked = 0 WHERE kind = 'run' AND ref = ANY($1::bigint[])"
 
 # Delete lanes that are neither held nor waited for. Rows that another node has locked stay.
 PRUNE = """
@@ -95,9 +94,8 @@ class PostgresLanes:
         if freed:
             self._session.change(FREE, texts(freed))
         free = freed | {lane for lane, _ in held if holders.get(lane) is None}
-        heads = [ref for (ref,) in self._session.rows(HEADS, texts(free))] if free else []
-        if heads:
-            self._session.change(UNPARK, ids(heads))
+        if free:
+            self._session.change(UNPARK_HEADS, texts(free))
 
     def holders(self) -> dict[str, int]:
         return dict(self._session.rows(HOLDERS))
