@@ -7,6 +7,7 @@ command line inside a run, or the tools of a chat model. An agent is an `Actor`;
 import json
 import logging
 import secrets
+import socket
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +15,7 @@ from wakeful.app.schedules import Schedules
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.effects import ChatDecision, Deliver
+from wakeful.core.run.runs import Run
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition, DeliverTo, ending
 from wakeful.core.schedule.definition_json import decode_definition
@@ -39,6 +41,7 @@ TIMES_SHOWN: Final = 5
 ALLOWED: Final = ("slug", "schedule", "prompt", "agent", "command", "deliver", "timeout", "expiresAt", "sessionConfig")
 """The fields of a definition that an agent may write."""
 TEXT_MAX: Final = 20_000
+RUNS_MAX: Final = 10_000
 
 
 class AgentWritten(NamedTuple):
@@ -86,6 +89,20 @@ class SelfScheduling(Schedules):
             return Actor(heart, run_id, name, 0, DeliverTo("last") if is_beat else None, is_agent_run=is_beat)
 
         return await self._open.store.read(look)
+
+    async def agent_run_of_session(self, session: int) -> int | None:
+        """The run of an agent whose program leads this process session on this machine."""
+        host = socket.gethostname()
+
+        def look(tx: Tx) -> list[int]:
+            nodes = [node.node_id for node in tx.nodes.all() if node.host == host]
+            runs = tx.runs.of_nodes(nodes, limit=RUNS_MAX) if nodes else []
+            return [run.run_id for run in runs if run.outcome == "running" and _leads(run, session)]
+
+        for run_id in await self._open.store.read(look):
+            if (await self.actor_of_run(run_id)).is_agent_run:
+                return run_id
+        return None
 
     # --- what agents do -----------------------------------------------------------------------------------------------
 
@@ -317,6 +334,12 @@ def _of_schedule(tx: Tx, run_id: int, slug: str, schedule_id: int, copy: str | N
     if isinstance(action, Prompt):
         return Actor(action.agent, run_id, slug, depth, deliver)
     return Actor("default", run_id, slug, depth, deliver, is_agent_run=False)
+
+
+def _leads(run: Run, session: int) -> bool:
+    """Whether the run's own process leads this session: each is started in one of its own."""
+    process = json.loads(run.process) if run.process else {}
+    return isinstance(process, dict) and process.get("pid") == session
 
 
 def _deliver_json(actor: Actor, is_possible: bool) -> dict[str, Any]:

@@ -162,13 +162,22 @@ def make_app(
     api.openapi = lambda: _openapi(api)  # type: ignore[method-assign]  # the way FastAPI documents
     inner = Repeats(api, KeptAnswers(app))
     authentication = Authentication(
-        access, lambda: app.moment().monotonic, logins=logins, run_caller=partial(_run_caller, app)
+        access,
+        lambda: app.moment().monotonic,
+        logins=logins,
+        run_caller=partial(_run_caller, app),
+        peer_caller=partial(_peer_caller, app),
     )
     return Middleware(inner, access=access, authentication=authentication, body_max=body_max, is_open=open_now)
 
 
 async def _run_caller(app: Wakeful, token: str) -> Caller | None:
     run_id = await app.run_of_token(token)
+    return None if run_id is None else Caller("run", f"run {run_id}", run_id=run_id)
+
+
+async def _peer_caller(app: Wakeful, session: int) -> Caller | None:
+    run_id = await app.agent_run_of_session(session)
     return None if run_id is None else Caller("run", f"run {run_id}", run_id=run_id)
 
 

@@ -4,6 +4,7 @@ Wrong tokens are counted per address: after ten in a minute that address gets 42
 accepted, because there all users of the machine share one address and could lock each other out.
 """
 
+import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
@@ -36,6 +37,12 @@ MISIDENTIFIED: Final = f"this token is not valid; {UNIDENTIFIED}"
 RunCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 """The caller whose run this token belongs to, while that run is running."""
 
+PeerCaller: TypeAlias = Callable[[int], Awaitable[Caller | None]]
+"""The caller whose run, of an agent, has this process session."""
+
+PEER: Final = "peer_pid"
+"""In the state of a request on the socket: the process that sent it."""
+
 
 class Authentication:
     """Identifies the caller."""
@@ -47,17 +54,19 @@ class Authentication:
         *,
         logins: Logins | None = None,
         run_caller: RunCaller | None = None,
+        peer_caller: PeerCaller | None = None,
     ) -> None:
         self._access = access
         self._monotonic = monotonic
         self._logins = logins
         self._run_caller = run_caller
+        self._peer_caller = peer_caller
         self._wrong: OrderedDict[str, list[int]] = OrderedDict()
 
     async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
         """The caller; None without credentials. Raises `Refused` for wrong ones."""
         if is_unix(scope):
-            return await self._on_socket(headers)
+            return await self._on_socket(scope, headers)
         access = self._access()
         authorization = headers.get("authorization")
         if authorization is not None:
@@ -66,9 +75,10 @@ class Authentication:
             return LOCAL_CALLER
         return await self._by_cookie(scope, headers)
 
-    async def _on_socket(self, headers: Headers) -> Caller:
-        """The caller on the Unix socket; with a run's token it only has the rights of that run."""
-        run = await self._run(headers.get("authorization") or "")
+    async def _on_socket(self, scope: Scope, headers: Headers) -> Caller:
+        """The caller on the Unix socket; with a run's token, or from the processes of an agent's run, it only has the
+        rights of that run."""
+        run = await self._run(headers.get("authorization") or "") or await self._run_of_peer(scope)
         agent = headers.get(AS_AGENT)
         if run is None and agent is not None:
             return Caller("agent", f"socket as {agent[:80]}", agent=agent[:80])
@@ -91,6 +101,17 @@ class Authentication:
         if self._run_caller is None or scheme.lower() != "bearer":
             return None
         return await self._run_caller(token.strip())
+
+    async def _run_of_peer(self, scope: Scope) -> Caller | None:
+        """The agent's run whose process session the caller belongs to: an agent that drops its token stays itself."""
+        peer = scope.get("state", {}).get(PEER)
+        if peer is None or self._peer_caller is None:
+            return None
+        try:
+            session = os.getsid(peer)
+        except OSError:  # it has ended, or is hidden
+            return None
+        return None if session == os.getsid(0) else await self._peer_caller(session)
 
     async def _by_cookie(self, scope: Scope, headers: Headers) -> Caller | None:
         value = cookie_of(headers)

@@ -1,6 +1,8 @@
 """The web server, as the daemon runs it."""
 
 import asyncio
+import socket
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -9,10 +11,15 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from wakeful.server.http.authentication import PEER
+
 DOOR_GRACE: Final = 3
 """Seconds that open requests get at shutdown: a stream never ends on its own."""
 ARRIVE_WITHIN: Final = 60
 """Seconds within which the head of a request must arrive, and then its body."""
+
+
+_UCRED: Final = struct.Struct("3i")  # pid, user and group
 
 
 class Protocol(HttpToolsProtocol):
@@ -23,6 +30,9 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        peer = _peer_of(transport)
+        if peer is not None:
+            self.app_state = {**self.app_state, PEER: peer}
         self._await_rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -53,6 +63,19 @@ class Protocol(HttpToolsProtocol):
     def _give_up(self) -> None:
         if not self.transport.is_closing():
             self.transport.close()
+
+
+def _peer_of(transport: Any) -> int | None:
+    """The process at the other end of a Unix socket, where the system tells."""
+    connection = transport.get_extra_info("socket")
+    if connection is None or connection.family != socket.AF_UNIX or not hasattr(socket, "SO_PEERCRED"):
+        return None
+    try:
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    except OSError:
+        return None
+    pid: int = _UCRED.unpack(credentials)[0]
+    return pid or None
 
 
 def make_server(api: ASGIApp, *, door_grace: int = DOOR_GRACE, protocol: type[Protocol] = Protocol) -> uvicorn.Server:
