@@ -100,6 +100,19 @@ async def test_no_room_is_told_apart_from_a_clock_that_hangs(world: World) -> No
 
 
 @virtual
+async def test_no_room_for_manual_runs_is_no_clock_that_hangs(world: World) -> None:
+    """Half of the capacity is kept for schedules, and a second manual run waits."""
+    app = await world.open(Bot(world, usual=HOUR), concurrency_max=2, limits=CLOSE)
+    for slug in ("first", "second"):
+        await app.add(slug, every("99h"))
+        await app.run_now(slug)
+    await world.until("01-01 00:02:00")
+    overdue = of(await looked(app), "overdue")
+    assert overdue.level == "warn"
+    assert overdue.sentence == "an alarm was due 2m ago, and the concurrency limit for manual runs is reached"
+
+
+@virtual
 async def test_a_run_parked_for_a_lane_nobody_holds(world: World) -> None:
     """It would wait for ever: this must never be, and is looked for all the same."""
     app = await world.open(Bot(world, usual=HOUR))

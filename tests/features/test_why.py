@@ -266,6 +266,19 @@ async def test_it_waits_for_room(world: World) -> None:
     assert f"is waiting to start: {limit}" in await told(app, "second")
 
 
+@virtual
+async def test_a_manual_run_waits_for_the_room_of_manual_runs(world: World) -> None:
+    """One of two places is kept for schedules."""
+    limits = {"renew_every": 5 * SECOND, "lease": 30 * SECOND}
+    app = await world.open(Bot(world, usual=HOUR), concurrency_max=2, limits=limits)
+    for slug in ("first", "second"):
+        await app.add(slug, every("99h"))
+        await app.run_now(slug)
+    await world.until("01-01 00:01:00")
+    kept = "the rest of the concurrency limit is kept for what schedules start"
+    assert f"is waiting to start: {kept}" in await told(app, "second")
+
+
 # --- it was skipped --------------------------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.engine.limits import manual_max
 from wakeful.features.schedules import queries
 from wakeful.ports.clock import Clock
 from wakeful.ports.names import names_of
@@ -212,11 +213,12 @@ def _orphans(held: Sequence[Run], live: Sequence[Node]) -> Finding:
 def _overdue(overdue: Duration, live: Sequence[Node]) -> Finding:
     if overdue <= OVERDUE_MAX:
         return Finding("overdue", "ok", "nothing is overdue")
-    is_full = bool(live) and all(node.running >= node.capacity for node in live)
     sentence = f"an alarm was due {_ago(overdue)}"
-    if is_full:
+    if live and all(node.running >= manual_max(node.capacity) for node in live):
         cure = "raise limits.concurrency_max, or wait for runs to end"
-        return Finding("overdue", "warn", f"{sentence}, and the concurrency limit is reached", cure)
+        is_full = all(node.running >= node.capacity for node in live)
+        limit = "the concurrency limit" if is_full else "the concurrency limit for manual runs"
+        return Finding("overdue", "warn", f"{sentence}, and {limit} is reached", cure)
     cure = "start a process that ticks: wakeful up" if not live else "ticking has stopped: check server.log"
     return Finding("overdue", "bad", sentence, cure)
 

@@ -10,6 +10,7 @@ from wakeful.core.schedule.cadence import Cadence, due_at
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import MINUTE, SECOND, Instant
 from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_until, next_after
+from wakeful.engine.limits import manual_max
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.rules import Terms
@@ -43,6 +44,11 @@ class NodeState:
     def is_full(self) -> bool:
         """Whether every live node has reached its concurrency limit."""
         return bool(self.live) and all(node.running >= node.capacity for node in self.live)
+
+    @property
+    def is_full_for_manual(self) -> bool:
+        """Whether every live node uses as much capacity as manual runs may have."""
+        return bool(self.live) and all(node.running >= manual_max(node.capacity) for node in self.live)
 
 
 @dataclass(frozen=True, slots=True)
