@@ -12,6 +12,16 @@ class Measure(NamedTuple):
     what: str
 
 
+GROWTH: Final = ("stats", "timeline", "list", "runs", "healthz", "metrics", "prune", "backup")
+GROWN: Final = (
+    "10,000 rows",
+    "100,000 rows",
+    "1,000,000 rows",
+    "5,000,000 rows",
+    "100,000 pending",
+    "1,300 connections",
+)
+
 _ALL: Final = (
     Measure("fires", "/s", "more", "due together, no-op handler, every run recorded"),
     Measure("fires, recurring", "/s", "more", "the same with recurring schedules"),
@@ -42,6 +52,11 @@ _ALL: Final = (
         "workflow messages", "/s", "more", "from producer through topic to consumer, in three phases, 20 workflows"
     ),
     Measure("tick, idle workflows", "ms", "less", "one tick of the engine with 10,000 idle workflows"),
+    *(
+        Measure(f"growth, {name}, {grown}", "ms", "less", "one request, one step of pruning, or a backup")
+        for grown in GROWN
+        for name in GROWTH
+    ),
     Measure("next cron", "/s", "more", "geometric mean of four common expressions in Europe/Berlin"),
     Measure("next cron, rare", "/s", "more", "0 0 29 2 *"),
 )

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from bench.measures import MEASURES
+from bench.measures import GROWTH, MEASURES
 from bench.sizes import Sizes
 from bench.targets import Store
 
@@ -54,6 +54,7 @@ def plan(sizes: Sizes) -> list[Group]:
         *(_idle(sizes, store) for store in _STORES),
         *(_rest(sizes, store) for store in _STORES),
         *(_workflows(sizes, store) for store in _STORES),
+        *(_growth(sizes, store) for store in _STORES),
         _cron(sizes),
     ]
 
@@ -247,6 +248,18 @@ def _workflows(sizes: Sizes, store: Store) -> Group:
         sizes.lateness_repeats,
         (Case(OURS, "ours.workflows", _args(messages=sizes.messages, idle=sizes.idle_workflows)),),
         ("workflow messages", "tick, idle workflows"),
+    )
+
+
+def _growth(sizes: Sizes, store: Store) -> Group:
+    cases = [_args(name=f"{rows:,} rows", rows=rows) for rows in sizes.ledger_rows]
+    cases += [_args(name="100,000 pending", pending=100_000), _args(name="1,300 connections", connections=1_300)]
+    return Group(
+        "growth",
+        store,
+        1,
+        tuple(Case(OURS, "ours.growth", options) for options in cases),
+        tuple(f"growth, {name}, {options[1]}" for options in cases for name in GROWTH),
     )
 
 

@@ -29,6 +29,7 @@ class Sizes:
     idle_seconds: int
     idle_seconds_peers: int
     rest_seconds: float  # for each kind of request
+    ledger_rows: tuple[int, ...]
     messages: int
     idle_workflows: int
     cron_steps: int
@@ -62,6 +63,7 @@ FULL: Final = Sizes(
     idle_seconds=20,
     idle_seconds_peers=20,
     rest_seconds=10,
+    ledger_rows=(10_000, 100_000, 1_000_000, 5_000_000),
     messages=40_000,
     idle_workflows=10_000,
     cron_steps=20_000,
@@ -88,6 +90,7 @@ QUICK: Final = Sizes(
     idle_seconds=4,
     idle_seconds_peers=2,
     rest_seconds=1.5,
+    ledger_rows=(10_000, 100_000),
     messages=10_000,
     idle_workflows=10_000,
     cron_steps=2_000,

@@ -83,7 +83,8 @@ class Daemon:
             method=method,
         )
         with urllib.request.urlopen(request, timeout=START_WITHIN) as response:  # noqa: S310
-            return json.loads(response.read() or b"null")
+            text = response.read()
+            return json.loads(text or b"null") if "json" in response.headers.get("content-type", "") else text
 
     def timed(self, path: str, repeats: int) -> float:
         """The median time of a GET, in seconds."""

@@ -12,12 +12,14 @@ from wakeful.core.schedule.actions import Command
 from wakeful.ports.store import Tx
 
 STEP: Final = 100_000
+APART: Final = 8_640
+"""Milliseconds between two rows: the last day has 10,000, however long the ledger is."""
 OFTEN: Final = "often"
 """The schedule that owns half of the ledger."""
 
 _ADD: Final = """
 WITH RECURSIVE numbers (n) AS (SELECT CAST(:first AS bigint) UNION ALL SELECT n + 1 FROM numbers WHERE n < :last),
-  planned (n, at) AS (SELECT n, CAST(:newest AS bigint) - (:rows - n) * 1000 FROM numbers)
+  planned (n, at) AS (SELECT n, CAST(:newest AS bigint) - (:rows - n) * :apart FROM numbers)
 INSERT INTO runs (run_id, kind, schedule_id, occurrence, planned_at, instants, due_at, trigger, outcome, rung, attempt,
   crashes, waits, priority, fence, version, started_at, claimed_at, ended_at, stuck)
 SELECT n, 'schedule', CASE WHEN n % 2 = 0 THEN :often ELSE :lowest + n / 2 % :schedules END, at, at, 1, at, 'schedule',
@@ -48,6 +50,7 @@ async def fill(app: Wakeful, *, schedules: int, rows: int) -> None:
             "lowest": lowest,
             "schedules": schedules,
             "newest": now - 300_000,
+            "apart": APART,
         }
         await store.write(partial(_run, _ADD, params))
     await store.write(partial(_run, _COUNT_IDS, {"rows": rows}))

@@ -84,9 +84,10 @@ ORDER BY status DESC, delivery_id DESC LIMIT :limit
 # The deliveries of runs.
 OF_RUNS = f"SELECT {_DELIVERY} FROM deliveries INDEXED BY deliveries_of_run WHERE run_id IN :run_ids"
 
-# Pending and dead deliveries, by channel.
+# Pending and dead deliveries, by channel: counted in the index alone.
 OPEN_COUNTS = """
-SELECT channel, status, count(*) FROM deliveries WHERE status IN ('pending', 'dead') GROUP BY channel, status
+SELECT channel, status, count(*) FROM deliveries INDEXED BY deliveries_open
+WHERE status = 'pending' OR status = 'dead' GROUP BY channel, status
 """
 
 # The id of the newest delivery.

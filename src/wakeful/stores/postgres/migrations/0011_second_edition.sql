@@ -284,3 +284,6 @@ $$;
 CREATE TRIGGER runs_total_changed AFTER UPDATE OF result ON runs
   FOR EACH ROW WHEN (OLD.outcome <> 'running' AND OLD.outcome <> 'waiting') EXECUTE FUNCTION take_back_total();
 CREATE TRIGGER runs_total_deleted AFTER DELETE ON runs FOR EACH ROW EXECUTE FUNCTION take_back_total();
+
+-- How many deliveries are pending or dead on each channel: counted in the index alone.
+CREATE INDEX deliveries_open ON deliveries (channel, status) WHERE status = 'pending' OR status = 'dead';
