@@ -99,7 +99,7 @@ def _left(job: Mapping[str, Any]) -> list[str]:
     if times is None:
         return []
     if times - completed <= 0:
-        refuse("it has run as often as it should")
+        refuse("it has already run as often as it should")
     is_once = object_of(job, "schedule").get("kind") == "once"
     return [] if is_once else [f"repeat ({times - completed} of {times} left)"]
 
@@ -122,7 +122,7 @@ def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any],
             times = plain_times(expression, zone, gap="run", repeat="twice")
             return {"type": "cron", "expression": expression, "timezone": zone}, times
         case kind:
-            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which we do not have")
+            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def _action(job: Mapping[str, Any], ref: str, context: Context) -> tuple[dict[str, Any], dict[str, Any], list[str]]:

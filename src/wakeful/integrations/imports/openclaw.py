@@ -147,7 +147,7 @@ def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any],
 def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
     expression = " ".join((text_of(schedule, "expr") or "").split())
     if "+" in expression:
-        refuse("a weekday with + (both the date and the weekday) cannot be said here")
+        refuse("a weekday with + (both the date and the weekday) cannot be expressed as a schedule")
     zone = text_of(schedule, "tz") or context.zone
     sets = cron_sets(expression, has_open_steps=True)
     times = WallRules(zone, sets.matches_day, sets.times, "skip", "twice" if sets.is_rhythm else "once")
@@ -180,7 +180,7 @@ def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], d
         case "command":
             return {"command": _command(payload, dropped)}, {**limit, **deliver}, dropped
         case kind:
-            raise EntryRefused(f"its payload is of the kind {str(kind)[:40]!r}, which we do not have")
+            raise EntryRefused(f"its payload is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def _command(payload: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""RRULEs, as far as a schedule of ours can say the same: hours and minutes of chosen days, or an interval."""
+"""RRULEs, as far as a schedule can express them: hours and minutes of chosen days, or an interval."""
 
 import re
 from collections.abc import Mapping
@@ -26,12 +26,12 @@ def rrule_schedule(text: str, zone: str, *, now: Instant, anchor: Instant) -> tu
     if length is not None and not {"BYHOUR", "BYMINUTE", "BYDAY"} & rule.keys():
         return every(length * interval, anchor)
     if interval != 1 or rule["FREQ"] not in ("DAILY", "WEEKLY", "MONTHLY", "YEARLY", "HOURLY"):
-        refuse(f"every {interval} of {rule['FREQ']} cannot be said as a schedule; write it by hand")
+        refuse(f"every {interval} of {rule['FREQ']} cannot be expressed as a schedule; write it by hand")
     schedule, times = _wall(rule, zone)
     if rule.get("COUNT") == "1":
         return once(next(iter(times(now, 1)), None))
     if "COUNT" in rule:
-        refuse(f"COUNT={rule['COUNT'][:20]} cannot be said here; write it by hand")
+        refuse(f"COUNT={rule['COUNT'][:20]} cannot be expressed as a schedule; write it by hand")
     return schedule, times
 
 
@@ -49,11 +49,11 @@ def _wall(rule: Mapping[str, str], zone: str) -> tuple[dict[str, Any], SourceTim
     hours = _numbers(rule, "BYHOUR", 23, tuple(range(24)) if rule["FREQ"] == "HOURLY" else None)
     minutes = _numbers(rule, "BYMINUTE", 59, (0,))
     if _numbers(rule, "BYSECOND", 59, (0,)) != (0,):
-        refuse("BYSECOND cannot be said here")
+        refuse("BYSECOND cannot be expressed as a schedule")
     dates, months = _numbers(rule, "BYMONTHDAY", 31, ()), _numbers(rule, "BYMONTH", 12, ())
     days = tuple(sorted(map(_day, filter(None, rule.get("BYDAY", "").split(",")))))
     if rule["FREQ"] == "WEEKLY" and not days:
-        refuse("a weekly rule without BYDAY depends on when it was made; name the day")
+        refuse("a weekly rule without BYDAY depends on when it was created; name the day")
     if rule["FREQ"] in ("MONTHLY", "YEARLY") and (not dates or days or (rule["FREQ"] == "YEARLY" and not months)):
         refuse(f"a {rule['FREQ'].lower()} rule needs BYMONTHDAY and no BYDAY")
 
@@ -65,7 +65,7 @@ def _wall(rule: Mapping[str, str], zone: str) -> tuple[dict[str, Any], SourceTim
         )
 
     if days and dates:
-        refuse("BYDAY and BYMONTHDAY together cannot be said here")
+        refuse("BYDAY and BYMONTHDAY together cannot be expressed as a schedule")
     listed = [
         ",".join(map(str, minutes)),
         "*" if len(hours) == 24 else ",".join(map(str, hours)),
@@ -82,15 +82,15 @@ def _wall(rule: Mapping[str, str], zone: str) -> tuple[dict[str, Any], SourceTim
 def _numbers(rule: Mapping[str, str], name: str, most: int, usual: tuple[int, ...] | None) -> tuple[int, ...]:
     if name not in rule:
         if usual is None:
-            refuse(f"it has no {name}, so its time depends on when it was made")
+            refuse(f"it has no {name}, so its time depends on when it was created")
         return usual
     parts = rule[name].split(",")
     if not all(part.isdecimal() and int(part) <= most for part in parts):
-        refuse(f"{name}={rule[name][:40]} cannot be said here")
+        refuse(f"{name}={rule[name][:40]} cannot be expressed as a schedule")
     return tuple(sorted(set(map(int, parts))))
 
 
 def _day(word: str) -> int:
     if word not in _DAYS:
-        refuse(f"BYDAY={word[:20]} cannot be said here")
+        refuse(f"BYDAY={word[:20]} cannot be expressed as a schedule")
     return _DAYS.index(word)

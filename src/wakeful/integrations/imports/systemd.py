@@ -124,7 +124,7 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
             found.append(_by_interval(base, timer, context))
         if not found:
             refuse(
-                "it counts from the start of the machine only, which is not a time"
+                "it counts only from the start of the machine, so it has no fixed time"
                 if _is_boot(timer)
                 else "it has no time"
             )

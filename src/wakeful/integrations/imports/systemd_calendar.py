@@ -80,7 +80,7 @@ class Calendar:
         )
 
     def schedule(self) -> dict[str, Any]:
-        """The same as a schedule of ours; refused if cron cannot say it."""
+        """The same as a schedule; refused if cron cannot express it."""
         if self.years is not None:
             return self._once()
         day, weekday = self._days()
@@ -92,7 +92,7 @@ class Calendar:
     def _once(self) -> dict[str, Any]:
         sets = (self.years, self.months, self.days, self.hours, self.minutes, self.seconds)
         if self.weekdays is not None or self.is_from_end or any(one is None or len(one) != 1 for one in sets):
-            refuse(f"'{self.text}' names a year, which a schedule of ours cannot repeat")
+            refuse(f"'{self.text}' names a year, which a cron schedule cannot express")
         year, month, day, hour, minute, second = (next(iter(one)) for one in sets if one is not None)
         at = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
         return {"type": "once", "at": at, "timezone": self.zone}
@@ -109,13 +109,13 @@ class Calendar:
                 return "L", "*"
             if days == tuple(range(1, 8)) and weekdays is not None:
                 return "*", ",".join(f"{day}L" for day in weekdays)
-            refuse(f"'{self.text}' counts days from the end of the month in a way that cron cannot")
+            refuse(f"'{self.text}' counts days from the end of the month in a way that cron cannot express")
         if weekdays is None:
             return ",".join(map(str, days)), "*"
         if days in _WEEKS:
             return "*", ",".join(f"{day}#{_WEEKS[days]}" for day in weekdays)
         if 1 not in days:
-            refuse(f"'{self.text}' needs a weekday and a date at once, which cron cannot say")
+            refuse(f"'{self.text}' needs a weekday and a date at once, which cron cannot express")
         return ",".join(["*/31", *map(str, days[1:])]), named  # a day field that begins with `*`: both must match
 
 
