@@ -7,12 +7,13 @@ Every call of a handler ends as one of four results: done, a logic error (`Faile
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from wakeful.core.run.results import Done, Failed, Result, Unconfirmed
+from wakeful.core.run.results import Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.workflow.answers import Published, WrongAnswer, read_mutated, read_prepared, read_published
 from wakeful.core.workflow.definition import Consumer, Handling, Producer
 from wakeful.core.workflow.rows import HandlerRun, Message, Phase
@@ -55,6 +56,12 @@ class HandlerAction:
 
     async def perform(self, spec: HandlerSpec, fire: Fire, ladder: Ladder) -> Result:
         attempt = _Attempt(self._store, self._clock, self._answers, spec, fire, ladder)
+        result = await self._result(attempt, spec)
+        if attempt.used is not None and isinstance(result, Done | Failed | Throttled):
+            result = replace(result, usage=attempt.used)
+        return result
+
+    async def _result(self, attempt: "_Attempt", spec: HandlerSpec) -> Result:
         try:
             if isinstance(spec.handler, Producer):
                 return await attempt.produce(spec.handler)
@@ -84,6 +91,7 @@ class _Attempt:
         self._spec = spec
         self._fire = fire
         self._ladder = ladder
+        self.used: Usage | None = None  # what its handler reported so far
 
     async def produce(self, producer: Producer) -> Result:
         spec = self._spec
@@ -164,7 +172,10 @@ class _Attempt:
         question = HandlerRequest(
             spec.workflow, spec.handler.name, str(fire.run_id), phase, _state(state), False, more
         )  # fmt: skip
-        return await self._answers.ask(spec.handler, question, fire, self._ladder)
+        answer = await self._answers.ask(spec.handler, question, fire, self._ladder)
+        if isinstance(answer, dict):
+            self.used = added(self.used, usage_of(answer.pop("usage", None)))
+        return answer
 
     async def _write(self, operation: Callable[[Tx], T]) -> T:
         """Write, however long the store takes: a handler's result must not be lost to a full disk."""

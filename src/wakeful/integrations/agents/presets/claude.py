@@ -45,7 +45,7 @@ def _tools(url: str) -> list[str]:
 
 def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
-    usage, totals = _usage(events)
+    usage, totals = (_labelled(found, events) for found in _usage(events))
     reading = result_of(printed, events, usage, totals)
     if reading.kind != "failed":
         return reading
@@ -88,6 +88,14 @@ def _usage(events: Events) -> tuple[Usage | None, Usage | None]:
     if session is None or session.get("total") == usage.get("total"):  # the session is this turn
         return usage_of({**usage, "cost": cost}), None
     return None, usage_of({**session, "cost": cost})
+
+
+def _labelled(usage: Usage | None, events: Events) -> Usage | None:
+    """Without a key of its own the program is logged in with a subscription: it prints what the tokens would cost."""
+    init = next((event for event in of_type(events, "system") if text_at(event, "subtype") == "init"), None)
+    if usage is None or init is None or text_at(init, "apiKeySource") != "none" or "cost" not in usage:
+        return usage
+    return {**usage, "listPrice": True}
 
 
 def _models(by_model: Any) -> Usage | None:
