@@ -182,6 +182,9 @@ def test_the_shape_in_the_contract_reads_back_as_it_stands() -> None:
         "slot": None,
         "lane": None,
         "alert": None,
+        "budget": None,
+        "check": None,
+        "expiresAt": None,
     }
     assert definition_to_json(read(contract), full=True) == contract
 

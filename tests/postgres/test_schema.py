@@ -21,7 +21,7 @@ from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Timeouts, connect
 from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.migrate import migrations, version_of
-from wakeful.stores.shared import deliveries, nodes, schedules
+from wakeful.stores.shared import deliveries, nodes, schedules, totals
 
 
 async def test_many_openers_make_the_schema_once(url: str, server: Server) -> None:
@@ -100,7 +100,7 @@ HOT = {
     "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
     "runs.PAGE_OF_RUNNING": runs.PAGE_OF_RUNNING,
     "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
-    "runs.TALLY": runs.TALLY,
+    "totals.ENDINGS": translated(totals.ENDINGS).text,
     "alarms.NEXT_DUE_AT": alarms.NEXT_DUE_AT,
     "alarms.MOVE": alarms.MOVE,
     "alarms.REMOVE": alarms.REMOVE,

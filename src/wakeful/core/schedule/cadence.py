@@ -141,7 +141,9 @@ def is_turned(before: Cadence, after: Cadence) -> bool:
 
 def is_spent(rules: Rules, next_at: Instant | None) -> bool:
     """Whether there will be no further instant."""
-    return next_at is None and isinstance(rules.timing, Every | Cron | Times | Once)
+    timing = rules.timing
+    can_end = isinstance(timing, Cron | Times | Once) or (isinstance(timing, Every) and timing.until is not None)
+    return next_at is None and can_end
 
 
 def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:

@@ -10,7 +10,7 @@ from wakeful.app import Wakeful
 from wakeful.core.errors import refuse
 from wakeful.server.http import agent_tool_shapes as shapes
 from wakeful.server.http.middleware import caller_of
-from wakeful.server.http.requests import read_object
+from wakeful.server.http.requests import new_router, read_object
 from wakeful.server.http.shapes import answer, body, problems
 
 ProposalPath = Annotated[str, Path(json_schema_extra={"pattern": "^p[0-9a-f]{8}$"}, examples=["p1f3a9c2e"])]
@@ -18,7 +18,7 @@ ProposalPath = Annotated[str, Path(json_schema_extra={"pattern": "^p[0-9a-f]{8}$
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(prefix="/api/approvals", tags=["people"])
+    router = new_router(prefix="/api/approvals", tags=["people"])
 
     @router.get(
         "",

@@ -15,7 +15,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.time.instants import format_instant
 from wakeful.server.http import agent_tool_shapes as shapes
 from wakeful.server.http.actors import known_actor
-from wakeful.server.http.requests import instant_of, read_json, read_object
+from wakeful.server.http.requests import instant_of, new_router, read_json, read_object
 from wakeful.server.http.roles import OWN
 from wakeful.server.http.shapes import answer, body, problems
 
@@ -24,7 +24,7 @@ _STATUS: Final = {"created": 201, "updated": 200, "unchanged": 200, "pending": 2
 
 def routes(app: Wakeful) -> APIRouter:
     """The routes for one app."""
-    router = APIRouter(tags=["agents"])
+    router = new_router(tags=["agents"])
     _add_schedules(router, app)
     _add_state(router, app)
 
