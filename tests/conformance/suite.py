@@ -18,6 +18,7 @@ import pytest
 _PARTS = {file.stem for file in Path(__file__).parent.glob("*.py")} - {"suite", "rows"}
 pytest.register_assert_rewrite(*(f"conformance.{part}" for part in _PARTS))
 
+from conformance.backfills import TestBackfills
 from conformance.batches import TestBatches
 from conformance.bus import TestBus
 from conformance.cancels import TestCancels
@@ -56,6 +57,7 @@ __all__ = [
     "MakeStore",
     "TestAlarms",
     "TestAnswers",
+    "TestBackfills",
     "TestBatches",
     "TestBus",
     "TestCadences",

@@ -20,6 +20,10 @@ from wakeful.core.time.timing import next_after
 from wakeful.engine import engine as engine_module
 from wakeful.engine import settling
 from wakeful.features.schedules import alarms, commands, plain
+from wakeful.features.schedules.backfilling import BackfillAlarms
+from wakeful.ports.backfills import Backfill
+from wakeful.ports.store import Tx
+from wakeful.stores.shared.backfills import SharedBackfills
 from wakeful.stores.shared.plain import CLEAR
 from wakeful.stores.sqlite import plain as sqlite_plain
 from wakeful.stores.sqlite.lanes import SqliteLanes
@@ -80,6 +84,31 @@ def skip_ahead_in_silence(patch: Patch) -> None:
 def cancel_requests_are_overlooked(patch: Patch) -> None:
     """A run that a person asked to cancel is tried again when its attempt failed or its node died."""
     patch.setattr(settling, "with_cancel_request", lambda ending: ending)
+
+
+def backfills_are_open_runs(patch: Patch) -> None:
+    """The run of a past instant takes the place of the schedule's open run, as a manual one does."""
+    step = BackfillAlarms._step
+
+    def holding(self: BackfillAlarms, tx: Tx, row: Backfill, now: Instant) -> Run | None:
+        run = step(self, tx, row, now)
+        cadence = tx.cadences.lock([row.schedule_id])[row.schedule_id]
+        if run is not None and cadence.open_run_id is None:
+            tx.cadences.save_many([cadence._replace(open_run_id=run.run_id)])
+        return run
+
+    patch.setattr(BackfillAlarms, "_step", holding)
+
+
+def backfills_start_over(patch: Patch) -> None:
+    """The cursor of a backfill is not moved with the run: a run is made for the same instant again."""
+    patch.setattr(
+        SharedBackfills,
+        "save",
+        lambda self, row: self._db.change(
+            "UPDATE backfills SET state = :state WHERE backfill_id = :key", state=row.state, key=row.backfill_id
+        ),
+    )
 
 
 def lanes_for_everyone(patch: Patch) -> None:
@@ -151,6 +180,9 @@ BUSY_PEOPLE = Climate(days=6, deeds_per_day=80, schedules=10, pace=20 * MINUTE)
 WRONG_CLOCKS = Climate(days=20, steps_per_day=1, wrong_clocks_per_day=0.3, schedules=6)
 FREEZING = Climate(days=10, nodes=2, freezes_per_day=20, lease=HOUR, schedules=10, pace=HOUR, crash_per_commit=0)
 CANCELLING = Climate(days=6, cancels_per_day=60, crash_per_commit=0.02, schedules=10, pace=20 * MINUTE)
+BACKFILLING = Climate(
+    days=6, backfills_per_day=6, outages_per_day=1, outage_max=DAY, crash_per_commit=0.02, schedules=8, pace=HOUR
+)
 SEEDS = 12
 CLIMATES = {
     "alone": ALONE,
@@ -159,6 +191,7 @@ CLIMATES = {
     "wrong clocks": WRONG_CLOCKS,
     "freezing": FREEZING,
     "cancelling": CANCELLING,
+    "backfilling": BACKFILLING,
 }
 
 
@@ -178,6 +211,8 @@ def _make_answers_late(patch: Patch) -> None:
         pytest.param(forget_crashes, "L2", ROUGH, 0, id="crashes not counted"),
         pytest.param(pause_without_effect, "L2", BUSY_PEOPLE, 0, id="pauses without effect"),
         pytest.param(cancel_requests_are_overlooked, "L2", CANCELLING, 0, id="cancel requests overlooked"),
+        pytest.param(backfills_are_open_runs, "L5", BACKFILLING, 0, id="backfills are open runs"),
+        pytest.param(backfills_start_over, "L2", BACKFILLING, 0, id="backfills start over"),
         pytest.param(never_turn_back, "L3", WRONG_CLOCKS, 0, id="never turned back"),
         pytest.param(plain_path_skips_an_instant, "L2", ALONE, 0, id="plain path skips an instant"),
         pytest.param(plain_path_takes_everything, "L2", ALONE, 0, id="plain path takes everything"),

@@ -73,7 +73,7 @@ class WrongClock(NamedTuple):
     with_boot: bool
 
 
-Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now", "cancel"]
+Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now", "cancel", "backfill"]
 
 
 class Deed(NamedTuple):
@@ -100,6 +100,7 @@ class Climate:
     freezes_per_day: float = 0.03
     deeds_per_day: float = 0.3  # of people with schedules, and as many with each inhabitant
     cancels_per_day: float = 0.1
+    backfills_per_day: float = 0.02
     nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
@@ -128,6 +129,8 @@ def draw_troubles(
     troubles += _nights(rng, climate)
     for _ in range(_how_many(rng, climate.cancels_per_day * climate.days)):
         troubles.append(Deed(rng.randrange(length), "cancel", rng.random()))
+    for _ in range(_how_many(rng, climate.backfills_per_day * climate.days)):
+        troubles.append(Deed(rng.randrange(length), "backfill", rng.random()))
     return sorted(troubles, key=lambda trouble: trouble.at)
 
 

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wakeful.core.heartbeat.heartbeat import timing_of
-from wakeful.core.run.runs import NOT_RUN, OPEN, Run
+from wakeful.core.run.runs import NOT_RUN, OPEN, PRIORITY_BACKFILL, Run
 from wakeful.core.schedule.cadence import Cadence, Rules
 from wakeful.core.schedule.definition import rules_of
 from wakeful.core.schedule.definition_json import decode_definition
@@ -226,7 +226,9 @@ class Judge:
             yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
         if before is not None:
             yield from laws.grid_stays(book.name, before, after, shifts)
-        yield from laws.open_runs_are_few(book.name, after, book.open.values(), book.rules)
+        own = [run for run in book.open.values() if run.priority != PRIORITY_BACKFILL]
+        yield from laws.open_runs_are_few(book.name, after, own, book.rules)
+        yield from laws.backfills_hold_up_nothing(book.name, after, book.rows)
 
     def _judge_run(
         self, book: Book, facts: Facts, shift: Shift, before: Cadence | None, after: Cadence | None, now: Instant
@@ -235,6 +237,8 @@ class Judge:
         seen = self.seen.get(row.run_id, ())
         attempts = facts.attempts.get(row.run_id, ())
         yield from laws.stays_in_place(name, shift)
+        yield from laws.not_blocked_by_a_backfill(name, row, book.rows)
+        yield from laws.one_backfill_per_instant(name, row, book.rows)
         yield from laws.moves_by_the_table(name, shift)
         yield from laws.fence_grows(name, shift)
         yield from laws.halted_does_not_fire(name, before, after, shift)
@@ -374,7 +378,8 @@ class Judge:
             yield f"L6 {name}: run {seen.run_id} began anew, and the process of an earlier attempt could not be ended"
         if row is not None and (row.outcome != "running" or row.attempt != seen.attempt):
             yield f"L2 {name}: attempt {seen.attempt} began, and the ledger says {laws.describe(row)}"
-        seen = seen._replace(lane=None if row is None else row.lane)
+        is_backfill = row is not None and row.priority == PRIORITY_BACKFILL
+        seen = seen._replace(lane=None if row is None else row.lane, is_backfill=is_backfill)
         self.under_way[seen.run_id, seen.attempt] = seen
         of_run = self.seen.setdefault(seen.run_id, [])
         of_run.append(seen)
@@ -382,7 +387,7 @@ class Judge:
         yield from laws.keys_are_unique(name, seen, self._keys)
         self._keys[seen.key] = seen.run_id
         yield from laws.seen_one_at_a_time(self.under_way.values())
-        running = sum(one.node == seen.node for one in self.under_way.values())
+        running = sum(one.node == seen.node and not one.is_backfill for one in self.under_way.values())
         yield from laws.within_capacity(seen.node, running, self.capacities.get(seen.node, running))
 
     def ended(self, run_id: int, attempt: int, ending: Ending, *, true_time: int) -> None:

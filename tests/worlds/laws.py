@@ -19,7 +19,7 @@ from itertools import takewhile
 from types import MappingProxyType
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.run.runs import NOT_RUN, OPEN, Attempt, Run, may_become
+from wakeful.core.run.runs import NOT_RUN, OPEN, PRIORITY_BACKFILL, Attempt, Run, may_become
 from wakeful.core.schedule.cadence import Cadence, Rules
 from wakeful.core.schedule.policies import CRASHES_MAX, GRACE
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_duration, format_instant
@@ -58,6 +58,7 @@ class Seen(NamedTuple):
     began_at: int  # true time
     ended_at: int | None = None
     ending: Ending | None = None
+    is_backfill: bool = False  # of a past instant, made on request: it runs beside the regular ones
     is_ghost: bool = False  # its node had lost its lease, or was dead, before it ended
 
 
@@ -182,6 +183,31 @@ def cancelled_does_not_begin(seen: Seen, cancelled: Mapping[int, int]) -> Iterat
     was claimed when they asked."""
     if seen.attempt > cancelled.get(seen.run_id, seen.attempt):
         yield f"L2: attempt {seen.attempt} of run {seen.run_id} began, and it was to be cancelled"
+
+
+def backfills_hold_up_nothing(name: str, cadence: Cadence, rows: Mapping[int, Run]) -> Iterator[str]:
+    """L5: the run of a past instant, made on request, is never the open or the queued run of its schedule."""
+    for run_id in (cadence.open_run_id, cadence.queued_run_id):
+        row = None if run_id is None else rows.get(run_id)
+        if row is not None and row.priority == PRIORITY_BACKFILL:
+            yield f"L5 {name}: {describe(row)} holds up regular instants"
+
+
+def one_backfill_per_instant(name: str, row: Run, rows: Mapping[int, Run]) -> Iterator[str]:
+    """L2: of the runs of one past instant, at most one has not failed."""
+    if row.trigger != "backfill" or row.outcome not in ("running", "waiting", "succeeded"):
+        return
+    for other in rows.values():
+        is_same = other.trigger == "backfill" and other.planned_at == row.planned_at and other.run_id < row.run_id
+        if is_same and other.outcome in ("running", "waiting", "succeeded"):
+            yield f"L2 {name}: {describe(row)} repeats {describe(other)}"
+
+
+def not_blocked_by_a_backfill(name: str, row: Run, rows: Mapping[int, Run]) -> Iterator[str]:
+    """L5: no regular instant is skipped because of the run of a past instant."""
+    blocker = None if row.blocked_by is None else rows.get(row.blocked_by)
+    if blocker is not None and blocker.priority == PRIORITY_BACKFILL:
+        yield f"L5 {name}: {describe(row)} was blocked by {describe(blocker)}"
 
 
 def attempts_begin_once(name: str, seen: Sequence[Seen]) -> Iterator[str]:
@@ -353,7 +379,7 @@ def seen_one_at_a_time(seen: Iterable[Seen]) -> Iterator[str]:
     for one in seen:
         if one.ended_at is not None or one.is_ghost:
             continue
-        other = schedules.setdefault(one.schedule_id, one)
+        other = one if one.is_backfill else schedules.setdefault(one.schedule_id, one)
         if other is not one:
             yield f"L5 schedule {one.schedule_id}: runs {other.run_id} and {one.run_id} run at once"
         if one.lane is not None:
@@ -441,7 +467,8 @@ def stuck_keeps_its_place(name: str, run: Run, cadence: Cadence | None, holders:
         yield f"L6 {name}: {describe(run)} is stuck and called {run.outcome}, as if its end were known"
     if run.lane is not None and holders.get(run.lane) != run.run_id:
         yield f"L6 {name}: {describe(run)} is stuck, and its lane {run.lane} is held by {holders.get(run.lane)}"
-    if cadence is not None and run.run_id not in (cadence.open_run_id, cadence.queued_run_id):
+    is_beside = run.priority == PRIORITY_BACKFILL
+    if cadence is not None and not is_beside and run.run_id not in (cadence.open_run_id, cadence.queued_run_id):
         yield f"L6 {name}: {describe(run)} is stuck, and its schedule has let go of it"
 
 
@@ -496,7 +523,7 @@ def count_in(eras: Sequence[Era], after: Instant, until: Instant) -> int:
 
 def is_planned(row: Run) -> bool:
     """Whether a row stands for instants of a grid, and not for something that was asked for."""
-    return row.trigger not in ("manual", "wake")
+    return row.trigger not in ("manual", "wake", "backfill", "replay")
 
 
 def last_instant(row: Run) -> Instant:

@@ -209,10 +209,12 @@ class Machine:
                     await system.remove(slug)
                 case "run_now":
                     await system.run_now(slug)
+                case "backfill":
+                    await system.backfill(slug)
                 case "cancel":
                     run_id, attempt = await system.cancel(slug)
                     self.world.cancelled[run_id] = attempt
-            if deed.what != "run_now":
+            if deed.what not in ("run_now", "backfill"):
                 self.world.attended_at[slug] = self.world.loop.now_ms
         except REFUSALS as refused:
             why = str(refused)

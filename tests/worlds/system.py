@@ -15,11 +15,11 @@ from wakeful.core.refusals import Conflict
 from wakeful.core.run.effects import Deliver
 from wakeful.core.schedule.actions import Event
 from wakeful.core.schedule.definition_json import definition_from_json
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import DAY, Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
 from wakeful.engine.membership import Identity
-from wakeful.features.schedules import cancelling, commands
+from wakeful.features.schedules import backfilling, cancelling, commands
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Action, Orphans
@@ -110,6 +110,8 @@ class System(Protocol):
     async def run_now(self, slug: str) -> None: ...
 
     async def cancel(self, slug: str) -> tuple[int, int]: ...
+
+    async def backfill(self, slug: str) -> None: ...
 
 
 T = TypeVar("T")
@@ -206,6 +208,15 @@ class Shipped:
             return cadence.open_run_id, tx.runs.lock([cadence.open_run_id])[cadence.open_run_id].attempt
 
         return await self._do(cancel)
+
+    async def backfill(self, slug: str) -> None:
+        """Run what did not succeed in the last two days, unless it is far too much."""
+
+        def backfill(tx: Tx, now: Instant) -> None:
+            wanted = backfilling.backfill_of(tx, slug, since=max(0, now - 2 * DAY), until=now, now=now)
+            backfilling.start(tx, wanted._replace(instants=wanted.instants[:50]), "backfill", now=now)
+
+        await self._do(backfill)
 
     async def _do(self, command: Callable[[Tx, Instant], T]) -> T:
         now = self._parts.clock.read().now

@@ -6,7 +6,7 @@ from typing import Final
 
 from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
 from wakeful.core.delivery.incidents import Incident, failing
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import OUTSIDE_PLAN, Run
 from wakeful.core.time.instants import HOUR, MINUTE, Duration, Instant
 from wakeful.ports.outbox import ALARM_INCIDENT, Delivery
 from wakeful.ports.store import Tx
@@ -69,7 +69,7 @@ class Troubles:
             before = self._runs.pop(run.run_id, None)
             if run.is_open:
                 self._runs[run.run_id] = run
-            if run.outcome == "succeeded" and run.trigger != "manual" and run.schedule_id in self._subjects:
+            if run.outcome == "succeeded" and run.trigger not in OUTSIDE_PLAN and run.schedule_id in self._subjects:
                 self._subjects[run.schedule_id].forget()
             elif laws.turns_bad(before, run, tx.runs.attempts([run.run_id]).get(run.run_id, ())):
                 self._note_bad(tx, run, now)

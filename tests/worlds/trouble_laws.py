@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident
-from wakeful.core.run.runs import Attempt, Run
+from wakeful.core.run.runs import OUTSIDE_PLAN, Attempt, Run
 from wakeful.core.run.settlement import CANCELLED
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
 from worlds.laws import describe
@@ -34,7 +34,7 @@ class Owed(NamedTuple):
 
 def turns_bad(before: Run | None, after: Run, attempts: Sequence[Attempt]) -> bool:
     """Whether an instant became bad, or was tried again in vain."""
-    if after.trigger == "manual" or (before is not None and not before.is_open):
+    if after.trigger in OUTSIDE_PLAN or (before is not None and not before.is_open):
         return False
     if after.outcome in _BAD and after.reason != CANCELLED:
         is_given_up = before is not None and before.outcome == "waiting" and before.attempt == after.attempt

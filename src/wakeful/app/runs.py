@@ -1,14 +1,17 @@
 """Runs: start, cancel, wait for, prove and read them."""
 
+from datetime import datetime
 from typing import Any, Final
 
 from wakeful.app.definitions import Definitions
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.runs import Outcome
-from wakeful.core.time.instants import parse_duration
-from wakeful.features.schedules import cancelling, commands, queries
+from wakeful.core.time.instants import Instant, parse_duration
+from wakeful.core.time.timing_builders import as_instant
+from wakeful.features.schedules import backfilling, cancelling, commands, queries
 from wakeful.features.schedules.views import RunView
 from wakeful.integrations.agents.receipts import Receipts
+from wakeful.ports.store import Tx
 
 WAIT_STEP: Final = 20
 
@@ -30,6 +33,45 @@ class Runs(Definitions):
         hooks = self._open.hooks
         await self._command(lambda tx, now: cancelling.cancel(tx, run_id, hooks=hooks, now=now, by=by))
         return await self.get_run(run_id)
+
+    async def replay(self, run_id: int) -> RunView:
+        """Run the instant of a run that has ended once more, outside the plan."""
+        new_id = await self._command(lambda tx, now: backfilling.replay(tx, run_id, now=now))
+        return await self.get_run(new_id)
+
+    async def replay_missed(
+        self, since: datetime | str, slug: str | None = None, *, apply: bool = False, by: str = ""
+    ) -> dict[str, int]:
+        """Run missed instants since a time, of one schedule or of all; returns how many, by slug. Only with `apply`
+        anything runs."""
+        first = as_instant(since, "since")
+
+        def replay(tx: Tx, now: Instant) -> dict[str, int]:
+            wanted = backfilling.missed_since(tx, slug, since=first)
+            for item in wanted if apply else ():
+                backfilling.start(tx, item, "replay", now=now, by=by)
+            return {item.schedule.slug: len(item.instants) for item in wanted}
+
+        return await self._command(replay)
+
+    async def backfill(
+        self, slug: str, since: datetime | str, until: datetime | str, *, apply: bool = False, by: str = ""
+    ) -> int:
+        """Run the past instants in [since, until] that have not succeeded, one after another; returns how many. Only
+        with `apply` anything runs."""
+        first, last = as_instant(since, "from"), as_instant(until, "until")
+
+        def backfill(tx: Tx, now: Instant) -> int:
+            wanted = backfilling.backfill_of(tx, slug, since=first, until=last, now=now)
+            if apply:
+                backfilling.start(tx, wanted, "backfill", now=now, by=by)
+            return len(wanted.instants)
+
+        return await self._command(backfill)
+
+    async def stop_backfill(self, slug: str) -> int:
+        """Stop the backfills of a schedule; returns how many instants will not run."""
+        return await self._command(lambda tx, now: backfilling.stop(tx, slug, now=now))
 
     async def wait_for(self, run_id: int, *, within: str = "60s") -> RunView:
         """Return the run when it has ended; raises `Conflict` if that takes longer than `within`."""

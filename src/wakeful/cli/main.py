@@ -36,6 +36,8 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "What will happen, and what did": {
         "next": ("upcoming", "Show what will fire, in order."),
         "runs": ("runs", "List the runs, newest first; show one in full."),
+        "replay": ("backfills", "Run missed instants of one schedule or of all."),
+        "backfill": ("backfills", "Run past instants of a schedule that have not succeeded."),
         "log": ("runs", "Print past runs, oldest first."),
         "stats": ("runs", "Show the statistics of one schedule."),
         "why": ("runs", "Explain in one sentence why it ran, or did not."),

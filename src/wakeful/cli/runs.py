@@ -31,7 +31,7 @@ OUTCOMES: Final = (
 
 
 @command("runs")
-@click.argument("words", nargs=-1, metavar="[SLUG | show ID | cancel ID]", shell_complete=complete_slug)
+@click.argument("words", nargs=-1, metavar="[SLUG | show ID | cancel ID | replay ID]", shell_complete=complete_slug)
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Show at most this many.")
 @click.option(
     "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Show only runs with this outcome, e.g. failed."
@@ -40,21 +40,25 @@ def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, out
     """List the runs of one schedule or of all, newest first.
 
     SLUG may also be a removed schedule, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
-    in full: its output, attempts, usage and deliveries. `cancel ID` ends a run that is running or waiting.
+    in full: its output, attempts, usage and deliveries. `cancel ID` ends a run that is running or waiting,
+    `replay ID` runs the time of a run that has ended once more.
     """
     match words:
         case ("cancel", run_id):
             _cancel(invocation, run_id)
             return
+        case ("replay", run_id):
+            _replay(invocation, run_id)
+            return
         case ("show", run_id):
             _show(invocation, run_id)
             return
-        case ("show" | "cancel" as verb,):
+        case ("show" | "cancel" | "replay" as verb,):
             raise click.UsageError(
                 f"name the run: wakeful runs {verb} ID (the ids are in the first column of wakeful runs)"
             )
         case (_, _, *_):
-            raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show|cancel ID")
+            raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show|cancel|replay ID")
     found = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
     if invocation.is_json:
         json_out({"runs": found, "next": None})
@@ -152,6 +156,15 @@ def _cancel(invocation: Invocation, run_id: str) -> None:
         note(f"run {run_id} was asked to stop and is still running; see: wakeful runs show {run_id}")
     else:
         click.echo(f"run {run_id}: {outcome_of(run)}")
+
+
+def _replay(invocation: Invocation, run_id: str) -> None:
+    _check_id(run_id)
+    run = invocation.daemon().ask("POST", f"/api/runs/{run_id}/replay", body={}).body
+    if invocation.is_json:
+        json_out(run)
+    else:
+        click.echo(f"run {run['runId']} repeats run {run_id}; see how it ends: wakeful runs show {run['runId']}")
 
 
 def _show(invocation: Invocation, run_id: str) -> None:

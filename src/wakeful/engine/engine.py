@@ -298,7 +298,7 @@ class Engine:
     @property
     def _in_use(self) -> int:
         """The capacity in use: attempts, and what ended runs keep for their successors."""
-        return self._runner.count + self._settler.kept
+        return self._runner.count - self._runner.backfill_count + self._settler.kept
 
     def _on_room(self) -> None:
         """An attempt ended: tick if something waits for its capacity."""

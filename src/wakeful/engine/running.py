@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from wakeful.core.run.results import Cancelled, Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
-from wakeful.core.run.runs import PRIORITY_PERSON, Run, RungName, rung_index
+from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, Run, RungName, rung_index
 from wakeful.core.run.transitions import climbed
 from wakeful.core.time.instants import Duration
 from wakeful.engine.batch import Batcher
@@ -103,6 +103,11 @@ class Runner:
     def manual_count(self) -> int:
         """The capacity in use by runs that people or programs started."""
         return sum(attempt.claim.run.priority == PRIORITY_PERSON for attempt in self._attempts.values())
+
+    @property
+    def backfill_count(self) -> int:
+        """Attempts of past instants that are run on request: they use no capacity of regular runs, and are few."""
+        return sum(attempt.claim.run.priority == PRIORITY_BACKFILL for attempt in self._attempts.values())
 
     @property
     def run_ids(self) -> list[int]:

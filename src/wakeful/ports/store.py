@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple, Protocol, TypeVar
 
 from wakeful.core.time.instants import Instant
+from wakeful.ports.backfills import Backfills
 from wakeful.ports.bus import Bus
 from wakeful.ports.cancels import Cancels
 from wakeful.ports.changes import Change, Report
@@ -197,6 +198,8 @@ class Tx(Protocol):
     def handovers(self) -> Handovers: ...
     @property
     def cancels(self) -> Cancels: ...
+    @property
+    def backfills(self) -> Backfills: ...
     @property
     def deliveries(self) -> Deliveries: ...
     @property

@@ -170,3 +170,18 @@ def test_a_run_is_cancelled(ran: Cli) -> None:
     assert ran.ask("runs", "cancel", "x").code == 2
     assert ran.ask("runs", "cancel").code == 2
     assert "no run 4711" in ran.ask("runs", "cancel", "4711").err
+
+
+def test_past_times_are_counted_and_run_on_request(ran: Cli) -> None:
+    """Nothing starts without --apply."""
+    ran.ask("add", "hourly", "--cron", "0 * * * *", "--tz", "UTC", "--command", "true")
+    said = ran.ask("backfill", "hourly", "--from", "5h")
+    assert (said.code, "5 instants would run" in said.out, "--apply" in said.err) == (0, True, True)
+    assert ran.ask("runs", "hourly", "-o", "json").json["runs"] == []
+    assert "5 instants will run" in ran.ask("backfill", "hourly", "--from", "5h", "--apply").out
+    assert "will not run" in ran.ask("backfill", "hourly", "--stop").out
+    assert ran.ask("backfill", "hourly").code == 2
+    assert ran.ask("replay").code == 2
+    assert ran.ask("replay", "--missed", "--since", "1h", "hourly").code == 0
+    run_id = ran.ask("runs", "good", "-o", "json").json["runs"][0]["runId"]
+    assert ran.ask("runs", "replay", run_id, "-o", "json").json["replayOf"] == run_id

@@ -91,6 +91,7 @@ VALUE_FUNCTIONS = {
     "engine.running.Runner.next_deadline",
     "engine.settler.Settler.kept",
     "engine.running.Runner.run_ids",
+    "engine.running.Runner.backfill_count",
     "engine.settler.Settler.kept_manual",
     "engine.side_tasks.SideTasks.next_deadline",
     "features.delivery.incidents.of_channel",

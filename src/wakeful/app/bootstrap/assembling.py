@@ -16,6 +16,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
 from wakeful.features.schedules.alarms import ScheduleAlarms
+from wakeful.features.schedules.backfilling import BackfillAlarms
 from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import KIND, Compilations
 from wakeful.features.schedules.remote_callables import leave_to_others
@@ -151,7 +152,7 @@ async def assemble_with(
     )
     performed = {**actions, CheckSpec: CheckAction(actions), **_merged(plug.actions for plug in plugs)}
     hooks = EngineHooks(
-        alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms)],
+        alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms), BackfillAlarms()],
         keepers={KIND: keeper} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},
         actions=performed if setup.replaced is None else setup.replaced(performed),
         appliers=appliers,

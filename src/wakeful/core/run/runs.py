@@ -50,9 +50,12 @@ TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
     "missed": frozenset(),
 }
 
-# Priority 0: a person is waiting. Priority 1: planned work.
+# Priority 0: a person is waiting. Priority 1: planned work. Priority 2: past instants that are run on request.
 PRIORITY_PERSON: Final = 0
 PRIORITY_PLANNED: Final = 1
+PRIORITY_BACKFILL: Final = 2
+
+OUTSIDE_PLAN: Final[frozenset[Trigger]] = frozenset({"manual", "backfill", "replay"})
 
 
 class Run(NamedTuple):

@@ -34,7 +34,7 @@ from wakeful.core.run.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.run.runs import NOT_RUN, Outcome, Run, RungName, rung_index
+from wakeful.core.run.runs import NOT_RUN, OUTSIDE_PLAN, Outcome, Run, RungName, rung_index
 from wakeful.core.schedule.cadence import Cadence, Rules, is_spent
 from wakeful.core.schedule.policies import (
     BUSY_WAIT,
@@ -69,6 +69,10 @@ ENTRUSTED: Final = "turn"
 
 # More good instants than any incident needs: the observation ends only an incident that was not reported.
 _NEVER: Final = 1 << 30
+
+
+BACKFILLED: Final = OUTSIDE_PLAN - {"manual"}
+"""Triggers of runs that change nothing of their schedule."""
 
 
 class Close(NamedTuple):
@@ -126,6 +130,8 @@ def settle(
     settlement = after_attempt(run, own, ending, now=now, next_due_at=retried_until)
     if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, HandedOver):
         settlement = _not_again(settlement, cadence)
+    if run.trigger in BACKFILLED:
+        return settlement, cadence, ()
     if isinstance(settlement, Wait):
         return settlement, *after_failed_attempt(cadence, rules, policy, run, settlement)
     return settlement, *after_close(cadence, rules, policy, run, settlement, now=now)

@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 from wakeful.core.run.runs import (
+    OUTSIDE_PLAN,
+    PRIORITY_BACKFILL,
     PRIORITY_PERSON,
     PRIORITY_PLANNED,
     Attempt,
@@ -33,10 +35,11 @@ def planned(
 ) -> Run:
     """A run created by its instant or by a person; it has not started."""
     is_manual = trigger == "manual"
-    occurrence = unplanned(run_id, planned_at) if is_manual else planned_at
+    occurrence = unplanned(run_id, planned_at if is_manual else due_at) if trigger in OUTSIDE_PLAN else planned_at
+    priority = PRIORITY_PERSON if is_manual else PRIORITY_BACKFILL if trigger in OUTSIDE_PLAN else PRIORITY_PLANNED
     return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, None, 1, due_at, trigger,
-        "waiting", reason, None, 0, 0, 0, PRIORITY_PERSON if is_manual else PRIORITY_PLANNED, lane, None, 0, version,
+        "waiting", reason, None, 0, 0, 0, priority, lane, None, 0, version,
         None, None, None, None, due_at, None, None, None, None, None, None, 0,
     ))  # fmt: skip
 

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import ERRORS, Outcome, Run
+from wakeful.core.run.settlement import BACKFILLED
 from wakeful.core.schedule.actions import ActionSpec, Call, Command, Event, Http, Prompt
 from wakeful.core.schedule.health import TROUBLED, Health
 from wakeful.core.schedule.policies import GRACE
@@ -253,6 +254,7 @@ def runs(
     names = names_of(tx, {row.schedule_id for row in rows})
     said = _deliveries(tx, [row.run_id for row in rows])
     cancels = tx.cancels.among([row.run_id for row in rows])
+    outside = tx.backfills.of_runs([row.run_id for row in rows if row.trigger in BACKFILLED])
     return [
         view_run(
             row,
@@ -260,6 +262,7 @@ def runs(
             attempts.get(row.run_id, ()),
             said.get(row.run_id, ()),
             cancels.get(row.run_id),
+            outside.get(row.run_id),
         )
         for row in rows
     ]
@@ -274,7 +277,8 @@ def run(tx: Tx, run_id: int) -> RunView:
         raise NotFound(f"there is no run {run_id}")
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]
     attempts, said = tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id, ())
-    return view_run(row, slug, attempts, said, tx.cancels.among([run_id]).get(run_id))
+    cancel, outside = tx.cancels.among([run_id]).get(run_id), tx.backfills.of_runs([run_id]).get(run_id)
+    return view_run(row, slug, attempts, said, cancel, outside)
 
 
 def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:

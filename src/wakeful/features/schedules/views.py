@@ -18,6 +18,7 @@ from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.ports.backfills import BackfilledRun
 from wakeful.ports.cancels import CancelRequest
 from wakeful.ports.outbox import Delivery, Purpose, public_id
 from wakeful.ports.store import RunGlance, Schedule
@@ -107,6 +108,7 @@ class RunView:
     delivery: RunDelivery | None = None  # the first one; None if no delivery was requested
     deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
     cancel_requested_at: datetime | None = None
+    replay_of: int | None = None  # the run whose instant it runs once more
 
     @property
     def cost(self) -> float | None:
@@ -154,6 +156,8 @@ class RunView:
             out["stuck"] = True
         if self.cancel_requested_at is not None:
             out["cancelRequestedAt"] = as_text(self.cancel_requested_at)
+        if self.replay_of is not None:
+            out["replayOf"] = str(self.replay_of)
         if self.reasons:
             out["reasons"] = list(self.reasons)
         if self.refused_tools:
@@ -353,6 +357,7 @@ def view_run(
     attempts: Sequence[Attempt],
     deliveries: Sequence[RunDelivery] = (),
     cancel: CancelRequest | None = None,
+    backfilled: BackfilledRun | None = None,
 ) -> RunView:
     """A ledger row with its attempts, the current one last."""
     kept = json.loads(run.result) if run.result else {}
@@ -398,6 +403,7 @@ def view_run(
         reasons=_reasons(run),
         refused_tools=tuple(kept.get("refusedTools", ())),
         cancel_requested_at=None if cancel is None else as_datetime(cancel.requested_at),
+        replay_of=None if backfilled is None else backfilled.replay_of,
     )
 
 

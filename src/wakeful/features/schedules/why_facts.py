@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wakeful.core.refusals import NotFound
-from wakeful.core.run.runs import NOT_RUN, Attempt, Run
+from wakeful.core.run.runs import NOT_RUN, OUTSIDE_PLAN, Attempt, Run
 from wakeful.core.schedule.cadence import Cadence, due_at
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import MINUTE, SECOND, Instant
@@ -198,8 +198,8 @@ def _timing_at(
     current = informed(tx, compiled.rules).timing if isinstance(compiled, Compiled) else None
     if at is None or schedule.version == 1 or at >= schedule.updated_at:
         return current
-    then = next((row for row in rows if row.trigger != "manual" and row.planned_at <= at), None)
-    following = [row for row in rows if row.trigger != "manual" and row.planned_at > at]
+    then = next((row for row in rows if row.trigger not in OUTSIDE_PLAN and row.planned_at <= at), None)
+    following = [row for row in rows if row.trigger not in OUTSIDE_PLAN and row.planned_at > at]
     version = then.version if then is not None else following[-1].version if following else schedule.version
     if version == schedule.version:
         return current
@@ -244,7 +244,7 @@ def _neighbours(
 ) -> tuple[AdjacentInstant | None, AdjacentInstant | None]:
     """The planned instants on both sides, with their rows."""
     if timing is None:
-        planned = [row for row in rows if row.trigger != "manual"]
+        planned = [row for row in rows if row.trigger not in OUTSIDE_PLAN]
         earlier = max((row for row in planned if reach(row) < at), key=reach, default=None)
         later = min((row for row in planned if row.planned_at > at), key=lambda row: row.planned_at, default=None)
         return (

@@ -9,7 +9,7 @@ are out of order over long stretches only if the clock was set back; only then a
 from collections.abc import Sequence
 from typing import Final
 
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import OUTSIDE_PLAN, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Tx
 
@@ -61,7 +61,9 @@ def walk(tx: Tx, schedule_id: int) -> list[Run]:
 
 def covering(rows: Sequence[Run], start: Instant, end: Instant) -> Run | None:
     """The row of the first planned instant in [start, end), or None."""
-    candidates = [row for row in rows if row.trigger != "manual" and row.planned_at < end and reach(row) >= start]
+    candidates = [
+        row for row in rows if row.trigger not in OUTSIDE_PLAN and row.planned_at < end and reach(row) >= start
+    ]
     return min(candidates, key=lambda row: (row.planned_at, row.run_id), default=None)
 
 

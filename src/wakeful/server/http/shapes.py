@@ -184,6 +184,7 @@ class Run(Shape):
     deliveries: Annotated[list[RunDelivery], Field(description="one for each recipient")] = []
     blocked_by: RunId | None = None
     stuck: bool = False
+    replay_of: Annotated[RunId | None, Field(description="the run whose instant it runs once more")] = None
     cancel_requested_at: Annotated[At | None, Field(description="when a person asked to cancel it")] = None
     reasons: Annotated[list[str], Field(description="for a turn: all wake requests, in order")] = []
     ladder: Annotated[dict[str, At], Field(description="when each rung was reached")] = {}
@@ -286,6 +287,34 @@ class Pause(Shape):
     """When the pause ends; without `until`, when it is resumed."""
 
     until: At | None = None
+
+
+class Backfill(Shape):
+    """The range of a backfill, both ends included."""
+
+    from_: Annotated[At, Field(alias="from")]
+    until: Annotated[At | None, Field(description="default: now")] = None
+
+
+class Replay(Shape):
+    """Which missed instants to run."""
+
+    since: At
+    slug: Slug | None = None
+
+
+class PastInstants(Shape):
+    """How many past instants are run, one after another, or would be."""
+
+    instants: int
+    by_slug: Annotated[dict[str, int], Field(description="the same by schedule")]
+    estimate: Annotated[float | None, Field(description="what they may cost, in US dollars; null if unknown")]
+
+
+class StoppedBackfill(Shape):
+    """How many instants will not be run."""
+
+    left: int
 
 
 class PausedTogether(Shape):

@@ -48,16 +48,19 @@ ORDER BY alarms.due_at, alarms.ref LIMIT {{limit}}
 """
 _PERSONS = _OF_PRIORITY.format(priority=0, limit="$3")
 _PLANNED = _OF_PRIORITY.format(priority=1, limit="$2")
+_BACKFILL = _OF_PRIORITY.format(priority=2, limit="$2")
 _DUE = """
-SELECT * FROM ({persons}) AS persons UNION ALL SELECT * FROM ({planned}) AS planned LIMIT $2
+SELECT * FROM ({persons}) AS persons UNION ALL SELECT * FROM ({planned}) AS planned
+UNION ALL SELECT * FROM ({backfill}) AS backfill LIMIT $2
 """
 
 # Waiting runs whose alarm is due: manual ones first, then planned ones if there is room, each oldest first.
-LOOK_DUE = _DUE.format(persons=_PERSONS, planned=_PLANNED)
+LOOK_DUE = _DUE.format(persons=_PERSONS, planned=_PLANNED, backfill=_BACKFILL)
 
 # The same, locked. Run and alarm are both locked, without waiting. A row that was changed after the statement started
 # is evaluated again with its current values: a run that another node has claimed is no longer waiting.
-DUE = _DUE.format(persons=f"{_PERSONS} FOR UPDATE SKIP LOCKED", planned=f"{_PLANNED} FOR UPDATE SKIP LOCKED")
+_LOCKED = "FOR UPDATE SKIP LOCKED"
+DUE = _DUE.format(persons=f"{_PERSONS} {_LOCKED}", planned=f"{_PLANNED} {_LOCKED}", backfill=f"{_BACKFILL} {_LOCKED}")
 
 # Runs by id.
 LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY run_id"

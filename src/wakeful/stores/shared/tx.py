@@ -6,6 +6,7 @@ from wakeful.ports.changes import Change
 from wakeful.ports.plain import PlainPath
 from wakeful.ports.store import Alarms, Cadences, Lanes, Report, Runs
 from wakeful.stores.shared.answers import SharedAnswers
+from wakeful.stores.shared.backfills import SharedBackfills
 from wakeful.stores.shared.bus import SharedBus
 from wakeful.stores.shared.cancels import SharedCancels
 from wakeful.stores.shared.channels import SharedChannels
@@ -48,6 +49,7 @@ class StoreTx:
     __slots__ = (
         "alarms",
         "answers",
+        "backfills",
         "budgets",
         "bus",
         "cadences",
@@ -115,6 +117,7 @@ class StoreTx:
         self.charges = SharedCharges(db)
         self.budgets = SharedBudgets(db, self.charges)
         self.cancels = SharedCancels(db)
+        self.backfills = SharedBackfills(db)
 
     def report(self, report: Report) -> None:
         self.changes.append(report)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
 
-from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED
+from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_PLANNED
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.store import Alarm
 from wakeful.stores.sqlite.rows import ids, plain
@@ -98,7 +98,7 @@ class SqliteAlarms:
                 found = self._connection.execute(NEXT_KIND, (kind,)).fetchone()
 
     def hold_off_first(self, kind: str, *, now: Instant, until: Instant) -> int | None:
-        for priority in (PRIORITY_PERSON, PRIORITY_PLANNED):
+        for priority in (PRIORITY_PERSON, PRIORITY_PLANNED, PRIORITY_BACKFILL):
             given = {"kind": kind, "priority": priority, "now": now, "until": until}
             found = self._connection.execute(HOLD_OFF_FIRST, given).fetchall()
             if found:

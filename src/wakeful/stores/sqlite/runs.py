@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
+from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
@@ -225,6 +225,8 @@ class SqliteRuns:
         rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, manual))))
         if len(rows) < limit:
             rows += map(Run._make, self._connection.execute(DUE, (PRIORITY_PLANNED, now, limit - len(rows))))
+        if len(rows) < limit:
+            rows += map(Run._make, self._connection.execute(DUE, (PRIORITY_BACKFILL, now, limit - len(rows))))
         return rows
 
     def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:

@@ -287,3 +287,25 @@ CREATE TRIGGER runs_total_deleted AFTER DELETE ON runs FOR EACH ROW EXECUTE FUNC
 
 -- How many deliveries are pending or dead on each channel: counted in the index alone.
 CREATE INDEX deliveries_open ON deliveries (channel, status) WHERE status = 'pending' OR status = 'dead';
+
+-- Backfill and replay: past instants that are run on request, one after another, and the runs made for them.
+CREATE TABLE backfills (
+  backfill_id  bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  schedule_id  bigint NOT NULL,
+  trigger      text NOT NULL,
+  instants     text NOT NULL,
+  cursor       bigint NOT NULL,
+  open_run_id  bigint,
+  state        text NOT NULL,
+  requested_by text NOT NULL,
+  created_at   bigint NOT NULL,
+  ended_at     bigint
+);
+CREATE INDEX backfills_active ON backfills (schedule_id) WHERE state = 'active';
+CREATE TABLE backfilled_runs (
+  run_id      bigint PRIMARY KEY,
+  schedule_id bigint NOT NULL,
+  planned_at  bigint NOT NULL,
+  replay_of   bigint
+);
+CREATE INDEX backfilled_runs_instant ON backfilled_runs (schedule_id, planned_at);

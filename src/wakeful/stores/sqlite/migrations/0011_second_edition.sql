@@ -314,3 +314,25 @@ END;
 
 -- How many deliveries are pending or dead on each channel: counted in the index alone.
 CREATE INDEX deliveries_open ON deliveries (channel, status) WHERE status = 'pending' OR status = 'dead';
+
+-- Backfill and replay: past instants that are run on request, one after another, and the runs made for them.
+CREATE TABLE backfills (
+  backfill_id  INTEGER PRIMARY KEY,
+  schedule_id  INTEGER NOT NULL,
+  trigger      TEXT NOT NULL,
+  instants     TEXT NOT NULL,
+  cursor       INTEGER NOT NULL,
+  open_run_id  INTEGER,
+  state        TEXT NOT NULL,
+  requested_by TEXT NOT NULL,
+  created_at   INTEGER NOT NULL,
+  ended_at     INTEGER
+) STRICT;
+CREATE INDEX backfills_active ON backfills (schedule_id) WHERE state = 'active';
+CREATE TABLE backfilled_runs (
+  run_id      INTEGER PRIMARY KEY,
+  schedule_id INTEGER NOT NULL,
+  planned_at  INTEGER NOT NULL,
+  replay_of   INTEGER
+) STRICT;
+CREATE INDEX backfilled_runs_instant ON backfilled_runs (schedule_id, planned_at);
