@@ -19,6 +19,8 @@ _EXAMPLES: Final = {
     "server.public_url": 'public_url = "https://wakeful.example.com"',
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
     "alerts.ping": 'ping = "https://hc.example.com/id"',
+    "budgets.day": "day = 5.0",
+    "budgets.month": "month = 100.0",
     "heartbeat.model": 'model = "small-model"',
     "heartbeat.active_hours": 'active_hours = {start = "09:00", end = "22:00", timezone = "Europe/Berlin"}',
 }
@@ -39,6 +41,12 @@ _ENTRY_EXAMPLES: Final = {
 # type = "telegram"                   # telegram | webhook | console | inbox | apprise
 # token = {env = "TELEGRAM_TOKEN"}
 # chat = "12345"
+""",
+    "prices": """\
+# The price of a model that has none in the built-in table:
+# [prices."some-model"]               # US dollars per million tokens
+# input = 3.0
+# output = 15.0
 """,
     "slots": """\
 # Quota windows to keep warm:
