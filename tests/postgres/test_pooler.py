@@ -17,13 +17,20 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from delivery.running import daemon
+from faults.kit import Field, now
 from patience import PATIENCE
 from postgres.server import Server, schema_of
+from wakeful.core.schedule.actions import Call
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.instants import DAY, Instant
+from wakeful.core.time.timing import Every, Once
 from wakeful.stores.postgres import PostgresStore
 from wakeful.stores.postgres.migrate import DatabaseRefused
 
 PROGRAM = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="pgbouncer is not installed: apt-get install pgbouncer")
+
+INSTANTS = 150
 
 SETTINGS = """
 [databases]
@@ -126,6 +133,39 @@ async def test_a_daemon_behind_a_pooler(url: str, server: Server, tmp_path: Path
             health = await running.ask("GET", "/healthz")
             assert health["status"] == "ok"
     assert "pooler" in (tmp_path / "home" / "server.log").read_text()
+
+
+def test_two_nodes_behind_a_pooler(url: str, server: Server, tmp_path: Path) -> None:
+    """They share what is due, also the runs of one lane, and one is killed: as many runs as instants, each tried at
+    most twice."""
+    with pooler(server, tmp_path / "pooler", "transaction") as through:
+        field = Field(through(url), tmp_path)
+        try:
+            at = now() + 4_000
+            field.put([_in_lanes(n, at) for n in range(INSTANTS)])
+            nodes = [field.start(name, takes=0.05) for name in "ab"]
+            field.until_closed(INSTANTS // 3)
+            field.kill(nodes.pop())
+            nodes.append(field.start("b", takes=0.05))
+            field.until_closed(INSTANTS)
+            for node in nodes:
+                field.stop(node)
+            verdict = field.audit()
+            assert verdict.is_clean, verdict.in_words()
+            assert verdict.runs == verdict.instants == INSTANTS
+            rows = field.look(lambda tx: tx.runs.page(limit=2 * INSTANTS))
+            assert max(row.attempt for row in rows) <= 2
+            assert field.look(lambda tx: tx.lanes.holders()) == {}
+        finally:
+            field.close()
+
+
+def _in_lanes(n: int, at: Instant) -> Definition:
+    """Every third in one of two lanes, the others daily or once."""
+    lane = f"lane{n % 2}" if n % 3 == 0 else None
+    timing = Every(DAY, at) if n % 3 == 1 else Once(at)
+    slug = f"s{n}" if lane is None else f"{lane}-{n}"
+    return Definition(slug, timing, Call("target", {}), lane=lane, errors_max=0)
 
 
 async def test_a_pooler_without_transactions_is_refused(url: str, server: Server, tmp_path: Path) -> None:
