@@ -237,6 +237,7 @@ class AppLifecycle:
             agents=self._all_agents(),
             features=self._all_features(),
             toolbox=self._toolbox(),
+            self_scheduling=self._self_scheduling,
             sink=sink,
             listener=None if self._make_listener is None else self._make_listener(),
         )

@@ -185,6 +185,7 @@ async def assemble_with(
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
         upcoming=tuple(source for plug in plugs for source in plug.upcoming),
+        self_scheduling=setup.self_scheduling,
         whys={prefix: explain for plug in plugs for prefix, explain in plug.whys.items()},
     )
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from wakeful.core.run.effects import Alert, Effect, EffectKind
+from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
@@ -59,6 +60,7 @@ class Setup:
     on_alert: Callable[[Alert], None] | None = None
     replaced: Replace | None = None
     toolbox: Toolbox | None = None  # what chat models may call
+    self_scheduling: Live[SelfSchedulingTerms] = field(default_factory=lambda: Live(SelfSchedulingTerms()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,7 @@ class Parts:
     on_settings: tuple[OnSettings, ...] = ()
     upcoming: tuple[UpcomingSource, ...] = ()
     whys: Mapping[str, Explain] = field(default_factory=dict)
+    self_scheduling: Live[SelfSchedulingTerms] = field(default_factory=lambda: Live(SelfSchedulingTerms()))
 
     @property
     def conditions(self) -> Conditions:

@@ -4,6 +4,7 @@ An agent sees and changes what it owns. A new schedule, or a change of one, pass
 becomes a proposal that a person decides on (`approvals`). All of it happens in one transaction under the agent's lock.
 """
 
+import json
 import secrets
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition, DeliverTo
 from wakeful.core.schedule.definition_json import decode_definition, encode_definition
 from wakeful.core.schedule.health import BY_PERSON
@@ -36,6 +38,7 @@ KEPT_FOR: Final = 90 * DAY
 """How long decided proposals are kept."""
 REJECTED_FOR: Final = EXPIRES
 """How long what a person rejected cannot be proposed again."""
+RUNS_MAX: Final = 10_000
 BY_AGENT: Final = "paused by its agent"
 
 Result: TypeAlias = Literal["created", "updated", "unchanged", "pending"]
@@ -217,8 +220,24 @@ def _propose(
     """A proposal, in place of the one there may be for this slug; nothing of it is planned."""
     limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
     _close_pending(tx, actor.agent, definition.slug, now)
-    text = encode_definition(replace(definition, enabled=None))
     code = new_code() if terms.approvers else None
+    proposal = _proposal(tx, actor, existing, definition, kind, note, code, now)
+    if code is not None:
+        ask(tx, proposal, code)
+    return Written("pending", definition.slug, proposal)
+
+
+def _proposal(
+    tx: Tx,
+    actor: Actor,
+    existing: Schedule | None,
+    definition: Definition,
+    kind: OwnedKind,
+    note: str | None,
+    code: str | None,
+    now: Instant,
+) -> Proposal:
+    text = encode_definition(replace(definition, enabled=None))
     proposal = Proposal(
         proposal_id=new_proposal_id(),
         owner=actor.agent,
@@ -239,9 +258,7 @@ def _propose(
         code_digest=None if code is None else code_digest(code, text),
     )
     tx.proposals.add(proposal)
-    if code is not None:
-        ask(tx, proposal, code)
-    return Written("pending", definition.slug, proposal)
+    return proposal
 
 
 def new_proposal_id() -> str:
@@ -251,6 +268,45 @@ def new_proposal_id() -> str:
 def new_code() -> str:
     """A code for one decision by chat."""
     return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
+
+
+def propose_file(tx: Tx, checked: Checked, *, host: str, terms: SelfSchedulingTerms, now: Instant) -> Proposal | None:
+    """The proposal for a definition file that appeared while an agent's program was running here: the program may have
+    written it. None if there is no such program, or nothing to approve."""
+    definition = checked.definition
+    if definition.slug in tx.schedules.by_slugs([definition.slug]) or not limits.needs_approval(definition, terms):
+        return None
+    newest = next(iter(tx.proposals.of_slug(definition.slug, limit=1)), None)
+    is_undecided = newest is not None and newest.status not in ("approved", "withdrawn")
+    if newest is not None and is_undecided and is_same(decode_definition(newest.definition), definition):
+        return newest  # also after the run has ended: the file is still the same
+    actor = _at_work(tx, host)
+    if actor is None:
+        return None
+    tx.ownerships.lock(actor.agent)
+    if newest is not None and newest.status == "pending":
+        tx.proposals.save([newest._replace(status="replaced", decided_at=now, decided_by=actor.agent)])
+    note = "a definition file that appeared during the run"
+    return _proposal(tx, actor, None, definition, "schedule", note, None, now)
+
+
+def _at_work(tx: Tx, host: str) -> Actor | None:
+    """The first agent whose program runs on this machine."""
+    nodes = [node.node_id for node in tx.nodes.all() if node.host == host]
+    for run in tx.runs.of_nodes(nodes, limit=RUNS_MAX) if nodes else []:
+        if run.outcome != "running" or run.process is None:
+            continue
+        schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
+        if run.kind != "schedule" or schedule is None:
+            if run.kind in ("message", "heartbeat"):
+                kept = json.loads(run.definition or "{}")
+                return Actor(str(kept.get("agent", "default")), run.run_id, run.kind)
+            continue
+        action = decode_definition(run.definition or schedule.definition).action
+        if isinstance(action, Prompt):
+            ownership = tx.ownerships.by_ids([run.schedule_id]).get(run.schedule_id)
+            return Actor(action.agent, run.run_id, schedule.slug, 0 if ownership is None else ownership.depth)
+    return None
 
 
 def find(tx: Tx, agent: str, slug: str) -> Schedule | None:

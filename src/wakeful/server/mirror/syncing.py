@@ -6,16 +6,18 @@ ours are written; edited ones are read first and never overwritten before they w
 """
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from wakeful.app.bootstrap import Parts
-from wakeful.core.errors import Invalid
+from wakeful.core.errors import Invalid, refuse
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.commands import Put
+from wakeful.features.schedules.owned import propose_file
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.server.mirror.edits import definition_of, last_run_of, take_definition, take_last_run
 from wakeful.server.mirror.folder import FileWrite, Folder, FolderContents, MirrorFile, Removal
@@ -184,6 +186,13 @@ class MirrorSync:
         parts, now = self._parts, self._now
         definition = definition_of(value, slug, before, self._which, default_zone=parts.conditions.default_zone)
         checked = check(definition, parts.conditions, now=now)
+        terms, host = parts.self_scheduling.value, socket.gethostname()
+        proposal = await parts.store.write(lambda tx: propose_file(tx, checked, host=host, terms=terms, now=now))
+        if proposal is not None:
+            why = f"{proposal.owner} was running when it appeared, so a person has to approve it"
+            status = proposal.status_at(now)
+            cure = f"wakeful approvals approve {proposal.proposal_id}"
+            refuse("", f"{why}: {cure if status == 'pending' else f'it was {status}; change the file to try again'}")
         put: Put = await parts.store.write(
             lambda tx: take_definition(
                 tx, checked, digest=digest, enabled=value.get("enabled"), hooks=parts.hooks, now=now
