@@ -2,10 +2,11 @@
 
 import pytest
 
-from features.kit import Bot, World, ledger, short, virtual
+from features.kit import Bot, World, instant, ledger, short, virtual
 from features.quota_kit import Shop, config, open_quota
 from wakeful import Invalid, after_reset, every, once
 from wakeful.app.action_forms import ON_DUE
+from wakeful.core.run.results import Throttled
 
 
 @virtual
@@ -235,3 +236,20 @@ async def test_registering_again_what_names_a_slot_that_is_gone_is_harmless(worl
     await opened.app.add("job", every("1h"), slot="gone")
     with pytest.raises(Invalid, match="there is no slot 'gone'; write one of main"):
         await opened.app.update("job", timeout="5m")
+
+
+@virtual
+async def test_a_limit_that_an_agent_reports_reaches_its_slot(world: World) -> None:
+    """The other schedules of the slot wait for the reset too, without asking the agent."""
+    shop = Shop(world)
+    agent = Bot(world)
+    opened = await open_quota(world, shop, config(world, {"main": {"poll": "12h"}}), on_due=agent)
+    agent.script = [Throttled("used up", instant("01-01 03:00:00"), reason="quota")]
+    await opened.app.add("first", once("2026-01-01T01:00:00Z"), slot="main")
+    await opened.app.add("second", once("2026-01-01T01:10:00Z"), slot="main")
+    await world.until("01-01 01:15:00")
+    assert len(agent.fires) == 1
+    waiting = (await opened.app.runs("second"))[0]
+    assert (waiting.outcome, waiting.reason, short(waiting.next_attempt_at)) == ("waiting", "quota", "01-01 03:00:00")
+    await world.until("01-01 03:05:00")
+    assert len(agent.fires) == 3

@@ -42,6 +42,11 @@ class Slots(Protocol):
         """Read these slots and lock them until the transaction ends. A read transaction only reads."""
         ...
 
+    def try_lock(self, name: str) -> Slot | None:
+        """A slot, locked; None if there is none, or another transaction holds it. Never waits: a transaction that
+        holds schedules and runs may use it, although slots are locked before both elsewhere."""
+        ...
+
     def due(self, kind: str, *, now: Instant, limit: int) -> list[Slot]:
         """Slots whose alarm of this kind is due, oldest first, locked; those another node has locked are left out."""
         ...

@@ -120,7 +120,25 @@ class TakeMessage:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class QuotaReached:
+    """An agent reported that the quota of this slot is used up until a time."""
+
+    slot: str
+    until: Instant
+
+
 Effect: TypeAlias = (
-    Deliver | ChatDecision | RaiseEvent | RequestWake | Prove | Replan | Alert | Recovered | Observed | TakeMessage
+    Deliver
+    | ChatDecision
+    | RaiseEvent
+    | RequestWake
+    | Prove
+    | Replan
+    | Alert
+    | Recovered
+    | Observed
+    | TakeMessage
+    | QuotaReached
 )
 EffectKind: TypeAlias = type[Effect]

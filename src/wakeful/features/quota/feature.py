@@ -6,7 +6,7 @@ from typing import Any, TypeAlias, get_args
 
 from wakeful.core.errors import FieldError
 from wakeful.core.fields import shown
-from wakeful.core.run.effects import Effect
+from wakeful.core.run.effects import Effect, QuotaReached
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.slot.slot import Slot
 from wakeful.core.time.instants import Instant
@@ -66,6 +66,7 @@ class Quota:
             ],
             keepers=[keeper],
             actions={WakeSpec: action},
+            appliers={QuotaReached: _reached},
             field_gates=[QuotaGate(slot_of)],
             stored_checks=[self._check],
             services=[self, SlotWatch(clock, self.check_up)],
@@ -158,6 +159,14 @@ class Quota:
 
     def _now(self) -> Instant:
         return self._clock.read().now
+
+
+def _reached(tx: Tx, effect: QuotaReached, now: Instant) -> None:
+    """An agent reported the limit before a poll did: all that use this slot wait from now on. A slot that is locked
+    elsewhere learns it from its next poll."""
+    slot = tx.slots.try_lock(effect.slot)
+    if slot is not None and effect.until > max(slot.exhausted_until or 0, now):
+        tx.slots.save_many([slot._replace(exhausted_until=effect.until, updated_at=now)])
 
 
 class _NoOrphans:

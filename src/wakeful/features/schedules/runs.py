@@ -4,7 +4,17 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from wakeful.core.run.results import Done, Ending, Failed, HandedOver, kept_of, kept_while_waiting, session_of
+from wakeful.core.run.effects import QuotaReached
+from wakeful.core.run.results import (
+    Done,
+    Ending,
+    Failed,
+    HandedOver,
+    Throttled,
+    kept_of,
+    kept_while_waiting,
+    session_of,
+)
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, release, settle
 from wakeful.core.run.transitions import closed
@@ -227,6 +237,8 @@ def _settle(
         moved = in_session(moved, session_of(ending), node)
     if isinstance(ending, Done | HandedOver):
         effects += ending.effects
+    if isinstance(ending, Throttled) and ending.reason == "quota" and own.definition.slot is not None:
+        effects += (QuotaReached(own.definition.slot, ending.until),)
     if not isinstance(settlement, Close):
         return Settled(settlement, effects, kept_while_waiting(ending, earlier=run.result)), moved
     reply = reply_of(run, ending, own, settlement)

@@ -28,6 +28,9 @@ BY_NAMES = f"SELECT {_SLOTS.columns} FROM slots WHERE name IN :names"
 # Slots by id, in id order, locked.
 LOCK = f"SELECT {_SLOTS.columns} FROM slots WHERE slot_id IN :slot_ids ORDER BY slot_id FOR UPDATE"
 
+# One slot, locked, unless another transaction holds it.
+TRY_LOCK = f"SELECT {_SLOTS.columns} FROM slots WHERE name = :name FOR UPDATE SKIP LOCKED"
+
 # Slots whose alarm is due, oldest first, by the alarm's kind; locked.
 DUE = {kind: due_of(kind, _SLOTS) for kind in SLOT_ALARMS}
 
@@ -70,6 +73,9 @@ class SharedSlots:
     def lock(self, slot_ids: Iterable[int]) -> dict[int, Slot]:
         rows = map(Slot._make, self._db.rows(LOCK, slot_ids=slot_ids))
         return {row.slot_id: row for row in rows}
+
+    def try_lock(self, name: str) -> Slot | None:
+        return next(map(Slot._make, self._db.rows(TRY_LOCK, name=name)), None)
 
     def due(self, kind: str, *, now: Instant, limit: int) -> list[Slot]:
         return list(map(Slot._make, self._db.rows(DUE[kind], now=now, limit=limit)))
