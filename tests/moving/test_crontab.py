@@ -28,10 +28,9 @@ def oracle(expression: str, zone: str, start: int, count: int) -> list[int]:
     return [round(next(walk).timestamp() * 1000) for _ in range(count)]
 
 
-@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
-def test_the_next_hundred_times_are_crons_own(zone: str) -> None:
+def test_the_next_hundred_times_are_crons_own() -> None:
     """By cronsim under Debian's rules, across changes of the clock."""
-    compare(zone, STARTS[1:4:2])
+    compare("Europe/Berlin", (STARTS[1], STARTS[4]))
 
 
 @pytest.mark.torture

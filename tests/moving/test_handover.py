@@ -125,7 +125,7 @@ async def take_over(world: World, folder: Path, *, kill_at: int | None, off: str
     return machine
 
 
-@pytest.mark.parametrize("off", ["0s", "7m"])
+@pytest.mark.parametrize("off", ["0s", pytest.param("7m", marks=pytest.mark.torture)])
 @pytest.mark.parametrize("kill_at", [None, *range(1, 7)])
 @virtual
 async def test_each_run_happens_once_in_all(world: World, kill_at: int | None, off: str) -> None:

@@ -16,6 +16,7 @@ from new_store import prepare
 from postgres.server import server, url
 from wakeful import Wakeful
 from wakeful.app.importing import Importer
+from wakeful.core.run.results import Done
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.instants import DAY
 from wakeful.features.moving.handover import next_hand
@@ -160,6 +161,7 @@ async def test_a_hundred_late_entries_do_not_fire_at_once(world: World, monkeypa
 
         async def perform(self, spec: Command, fire: Any, *_: Any) -> Any:
             started.append(fire.slug)
+            return Done()
 
         async def close(self) -> None: ...
 
@@ -193,4 +195,5 @@ async def test_a_hundred_late_entries_do_not_fire_at_once(world: World, monkeypa
     assert await ledger(app, "job-7") == ["01-06 09:07:00 missed (before import) x5"]
     await world.until("01-11 10:00:30")
     assert sorted(started) == sorted(f"job-{number}" for number in range(100))
+    assert (await ledger(app, "job-7"))[1:] == ["01-11 09:07:00 succeeded"]
     await asyncio.sleep(0)

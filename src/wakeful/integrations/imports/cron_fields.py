@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from typing import Final, Literal
 
 from wakeful.integrations.imports.entries import refuse
@@ -61,6 +62,7 @@ class CronSets:
         )
 
 
+@lru_cache(maxsize=512)
 def cron_sets(expression: str, *, has_open_steps: bool = False) -> CronSets:
     """Parse five fields, or six with the second in front. `has_open_steps`: `5/15` means `5-59/15`."""
     parts = expression.split()
@@ -85,6 +87,7 @@ def cron_sets(expression: str, *, has_open_steps: bool = False) -> CronSets:
     )
 
 
+@lru_cache(maxsize=512)
 def debian_times(expression: str, zone: str) -> WallRules:
     """The times of an expression as Debian's cron and cronie have them: fixed times are made up after a gap and run
     once when repeated, those with a `*` in the minute or the hour follow real time."""
