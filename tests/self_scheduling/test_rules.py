@@ -97,6 +97,16 @@ async def test_a_rejected_proposal_cannot_be_repeated(tmp_path: Path) -> None:
             await app.put_as_agent(CODER, "mondays", MONDAYS)
 
 
+async def test_removing_a_proposal_rejects_it(tmp_path: Path) -> None:
+    app = make(tmp_path)
+    async with virtual(app, start=START):
+        await app.put_as_agent(CODER, "mondays", MONDAYS)
+        await app.remove("coder.mondays")
+        assert await app.proposals() == []
+        with pytest.raises(NotFound):
+            await app.remove("coder.mondays")
+
+
 async def test_an_edit_is_a_pending_version_beside_the_one_that_runs(tmp_path: Path) -> None:
     app = make(tmp_path)
     async with virtual(app, start=START) as time:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from wakeful.app.schedules import Schedules
+from wakeful.app.values import Guard
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.effects import ChatDecision, Deliver
@@ -254,6 +255,17 @@ class SelfScheduling(Schedules):
             return {slug: cost for slug, cost in costs.items() if cost is not None}
 
         return await self._open.store.read(look)
+
+    async def remove(self, slug: str, *, guard: Guard | None = None) -> None:
+        """Remove a schedule; what an agent proposed under this slug is rejected."""
+        try:
+            await super().remove(slug, guard=guard)
+        except NotFound:
+            now = self._clock.read().now
+            proposal = await self._open.store.read(lambda tx: queries.proposed(tx, slug, now=now))
+            if proposal is None:
+                raise
+            await self.decide(proposal.proposal_id, "reject", by="removed")
 
     # --- what people decide -------------------------------------------------------------------------------------------
 
