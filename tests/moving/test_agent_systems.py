@@ -11,6 +11,7 @@ import pytest
 from cronsim import CronSim
 
 from moving.kit import CORPUS, STARTS, read
+from wakeful.core.time.instants import parse_instant
 from wakeful.core.time.timing import next_n, resolve
 from wakeful.core.time.timing_json import read_timing
 from wakeful.integrations.imports.entries import Entry, SourceRefused
@@ -136,6 +137,26 @@ def test_hermes_in_all_its_forms(tmp_path: Path, text: str) -> None:
     )
     assert found["h5"].options["check"] == {"command": {"argv": ["sh", "-c", "test -s /var/mail/me"]}}
     assert "as often" in str(found["h6"].refused) and "moon" in str(found["h7"].refused)
+
+
+RECORDED = {  # as croniter has them, which Hermes uses
+    ("30 2 * * *", "2026-03-27T11:00:00Z"): ["2026-03-28T01:30", "2026-03-29T01:00", "2026-03-30T00:30"],
+    ("30 2 * * *", "2026-10-23T10:00:00Z"): ["2026-10-24T00:30", "2026-10-25T00:30", "2026-10-25T01:30"],
+    ("*/20 * * * *", "2026-03-29T00:30:00Z"): ["2026-03-29T00:40", "2026-03-29T01:00", "2026-03-29T01:20"],
+    ("0 * * * *", "2026-10-24T22:30:00Z"): ["2026-10-24T23:00", "2026-10-25T00:00", "2026-10-25T01:00"],
+}
+
+
+def test_hermes_across_daylight_saving() -> None:
+    """A time that is left out runs right after the gap, a repeated one twice."""
+    for (expression, start), expected in RECORDED.items():
+        job = {"id": "x", "prompt": "Hi", "schedule": {"kind": "cron", "expr": expression}}
+        (entry,) = read("hermes", content=json.dumps([job]))
+        assert entry.times is not None
+        schedule, problem = fit(entry.schedule, entry.times, now=parse_instant(start))
+        timing = resolve(read_timing(schedule), now=STARTS[0], default_zone="UTC")
+        assert problem is None
+        assert list(next_n(timing, parse_instant(start), 3)) == [parse_instant(f"{at}:00Z") for at in expected]
 
 
 def test_claude_tasks_with_their_prompts(tmp_path: Path) -> None:
