@@ -47,9 +47,10 @@ def test_the_next_hundred_times_are_systemds_own() -> None:
 
 @needs_oracle
 @pytest.mark.torture
-@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("zone", [zone for zone in ZONES if zone != "Africa/Cairo"])
 def test_the_next_hundred_times_are_systemds_own_everywhere(zone: str) -> None:
-    """In more zones, from before and after each change of the clock."""
+    """In more zones, from before and after each change of the clock. Not in Cairo, where midnight is left out: there
+    systemd-analyze 252 gives up."""
     compare(zone, STARTS)
 
 
