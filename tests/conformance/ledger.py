@@ -425,6 +425,26 @@ class TestReadingTheLedger:
         assert [await advance(), await advance()] == [1, 0]
         assert await counts() == await counts(since=1) == after
 
+    async def test_usage_that_is_no_number_neither_counts_nor_blocks(self, make_store: MakeStore) -> None:
+        """An older version stored what a program reported: such a row is summed up, changed and deleted like others."""
+        store = await make_store()
+        texts = ('{"usage": {"total": "many", "cost": "much"}}', '{"usage": {"totalTokens": 1e30}}', '{"usage": 3}')
+        rows = [
+            closed(number, NOW + 7, occurrence=NOW + number, planned_at=NOW + number)._replace(result=text)
+            for number, text in enumerate((*texts, '{"usage": {"total": 7, "cost": 1e-05}}'), start=1)
+        ]
+        await store.write(lambda tx: put_runs(tx, *rows))
+        assert await store.write(lambda tx: tx.totals.advance(now=NOW + HOUR, limit=9)) == 4
+
+        def change(tx: Tx) -> None:
+            tx.runs.save_many([rows[0]._replace(outcome="failed")])
+            tx.runs.remove_many([2, 3])
+
+        await store.write(change)
+        found = await store.read(lambda tx: tx.totals.tallied(1, since=0, limit=9))
+        assert dict(found.by_outcome) == {"failed": 1, "succeeded": 1}
+        assert (found.tokens, found.cost) == (7, 0.00001)
+
 
 async def _prune(store: Store, before: int, limit: int = 1_000) -> int:
     """Prune until nothing is left to prune."""

@@ -32,11 +32,14 @@ class RunTotal(NamedTuple):
 
 
 _TOTALS: Final = Table("run_totals", RunTotal, key=())
+# What a run used; null if it is no number that can be added up. An older version stored what a program reported.
+_TOKENS: Final = "coalesce(json_extract(result, '$.usage.total'), json_extract(result, '$.usage.totalTokens'))"
+_COST: Final = "json_extract(result, '$.usage.cost')"
 _USED: Final = PerDatabase(
-    """coalesce(json_extract(result, '$.usage.total'), json_extract(result, '$.usage.totalTokens')) AS tokens,
-    CAST(round(json_extract(result, '$.usage.cost') * 1e9) AS INTEGER) AS cost""",
-    """coalesce(result::json #>> '{usage,total}', result::json #>> '{usage,totalTokens}')::bigint AS tokens,
-    round((result::json #>> '{usage,cost}')::numeric * 1000000000)::bigint AS cost""",
+    f"""CASE WHEN typeof({_TOKENS}) = 'integer' AND {_TOKENS} BETWEEN 0 AND 1e15 THEN {_TOKENS} END AS tokens,
+    CASE WHEN typeof({_COST}) IN ('integer', 'real') AND {_COST} BETWEEN 0 AND 1e6
+    THEN CAST(round({_COST} * 1e9) AS INTEGER) END AS cost""",
+    "used_tokens(result) AS tokens, used_cost(result) AS cost",
 )
 _SUMS: Final = "CAST(sum(instants) AS bigint), CAST(sum(tokens) AS bigint), CAST(sum(cost) AS bigint)"
 

@@ -262,6 +262,16 @@ CREATE TABLE runs_to_total (
 );
 INSERT INTO counters VALUES ('totalled_through', 0);
 
+-- What a run used, from its result; null if it is no number that can be added up.
+CREATE FUNCTION used_tokens(result text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN found ~ '^[0-9]{1,15}$' THEN found::bigint END
+  FROM (SELECT coalesce(result::json #>> '{usage,total}', result::json #>> '{usage,totalTokens}') AS found) AS usage
+$$;
+CREATE FUNCTION used_cost(result text) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+  SELECT CASE WHEN found ~ '^[0-9]{1,6}([.][0-9]+)?(e-[0-9]{1,3})?$' THEN round(found::numeric * 1000000000)::bigint END
+  FROM (SELECT result::json #>> '{usage,cost}' AS found) AS usage
+$$;
+
 -- A closed row that changes is taken out of the sums, and summed up again later; so is one that is deleted. Every
 -- statement that can change one writes `result`; the one that closes plain runs does not.
 CREATE FUNCTION take_back_total() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -271,8 +281,7 @@ BEGIN
   ) THEN
     INSERT INTO run_totals VALUES (
       OLD.schedule_id, OLD.outcome, -OLD.instants,
-      -coalesce(OLD.result::json #>> '{usage,total}', OLD.result::json #>> '{usage,totalTokens}')::bigint,
-      -round((OLD.result::json #>> '{usage,cost}')::numeric * 1000000000)::bigint
+      -used_tokens(OLD.result), -used_cost(OLD.result)
     );
     IF TG_OP = 'UPDATE' THEN
       INSERT INTO runs_to_total VALUES (OLD.schedule_id, OLD.run_id) ON CONFLICT DO NOTHING;

@@ -292,10 +292,13 @@ WHEN OLD.outcome <> 'running' AND OLD.outcome <> 'waiting'
   AND OLD.run_id <= (SELECT value FROM counters WHERE name = 'totalled_through')
   AND NOT EXISTS (SELECT 1 FROM runs_to_total WHERE schedule_id = OLD.schedule_id AND run_id = OLD.run_id)
 BEGIN
-  INSERT INTO run_totals VALUES (
+  INSERT INTO run_totals SELECT
     OLD.schedule_id, OLD.outcome, -OLD.instants,
-    -coalesce(json_extract(OLD.result, '$.usage.total'), json_extract(OLD.result, '$.usage.totalTokens')),
-    CAST(-round(json_extract(OLD.result, '$.usage.cost') * 1e9) AS INTEGER)
+    CASE WHEN typeof(tokens) = 'integer' AND tokens BETWEEN 0 AND 1e15 THEN -tokens END,
+    CASE WHEN typeof(cost) IN ('integer', 'real') AND cost BETWEEN 0 AND 1e6 THEN CAST(-round(cost * 1e9) AS INTEGER) END
+  FROM (
+    SELECT coalesce(json_extract(OLD.result, '$.usage.total'), json_extract(OLD.result, '$.usage.totalTokens')) AS tokens,
+      json_extract(OLD.result, '$.usage.cost') AS cost
   );
   INSERT INTO runs_to_total VALUES (OLD.schedule_id, OLD.run_id);
 END;
@@ -305,10 +308,13 @@ CREATE TRIGGER runs_total_deleted AFTER DELETE ON runs
 WHEN OLD.run_id <= (SELECT value FROM counters WHERE name = 'totalled_through')
   AND NOT EXISTS (SELECT 1 FROM runs_to_total WHERE schedule_id = OLD.schedule_id AND run_id = OLD.run_id)
 BEGIN
-  INSERT INTO run_totals VALUES (
+  INSERT INTO run_totals SELECT
     OLD.schedule_id, OLD.outcome, -OLD.instants,
-    -coalesce(json_extract(OLD.result, '$.usage.total'), json_extract(OLD.result, '$.usage.totalTokens')),
-    CAST(-round(json_extract(OLD.result, '$.usage.cost') * 1e9) AS INTEGER)
+    CASE WHEN typeof(tokens) = 'integer' AND tokens BETWEEN 0 AND 1e15 THEN -tokens END,
+    CASE WHEN typeof(cost) IN ('integer', 'real') AND cost BETWEEN 0 AND 1e6 THEN CAST(-round(cost * 1e9) AS INTEGER) END
+  FROM (
+    SELECT coalesce(json_extract(OLD.result, '$.usage.total'), json_extract(OLD.result, '$.usage.totalTokens')) AS tokens,
+      json_extract(OLD.result, '$.usage.cost') AS cost
   );
 END;
 
