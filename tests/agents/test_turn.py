@@ -438,6 +438,6 @@ async def test_asking_after_a_crash(stage: Stage) -> None:
 @virtual
 async def test_the_echo_agent(stage: Stage) -> None:
     """Says what it was asked, marked as the scheduler's; it has no effect, so after a crash it can be asked again."""
-    assert await stage.turn(agent="echo") == Done(reply="[scheduler:standup] what is new?")
+    assert await stage.turn(agent="echo") == Done(reply="[scheduler:standup] what is new?", usage={"cost": 0.0})
     assert stage.ladder.rungs == ["sent"]
     assert await stage.action.ask(Prompt("hi", "echo"), make_fire()) == NeverReceived()

@@ -121,7 +121,7 @@ def test_whatever_is_asked_is_answered_as_described(
 @pytest.mark.parametrize("bounds", BOUNDS)
 def test_what_is_there_is_answered_as_described(operations: list[Any], bounds: settings) -> None:
     """The same, asked of things that exist; writes are only rehearsed, and nothing is removed."""
-    known = {"slug": "known", "id": "1", "name": "door", "topic": "t", "run": "1"}
+    known = {"slug": "known", "id": "1", "name": "door", "topic": "t", "run": "1", "agent": "default"}
     statuses: dict[str, set[int]] = {}
 
     def asked(case: Any) -> None:

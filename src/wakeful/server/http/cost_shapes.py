@@ -25,7 +25,7 @@ class Cost(Shape):
     total: CostRow
 
 
-class Budget(Shape):
+class BudgetRow(Shape):
     """A limit and what is left of it in the current period."""
 
     scope: Annotated[str, Field(description="all, agent:NAME or schedule:SLUG")]
@@ -52,7 +52,7 @@ class StoppedAgent(Shape):
 class Budgets(Shape):
     """All budgets."""
 
-    budgets: list[Budget]
+    budgets: list[BudgetRow]
     stopped: list[StoppedAgent]
 
 

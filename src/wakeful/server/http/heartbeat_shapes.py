@@ -55,7 +55,7 @@ class Pending(Shape):
     times: int
 
 
-class Budget(Shape):
+class TurnBudget(Shape):
     """The turn budget."""
 
     turns_per_hour_max: int
@@ -78,7 +78,7 @@ class Heartbeat(Shape):
     pending: list[Pending]
     asked_at: At | None
     retry_at: At | None
-    budget: Budget
+    budget: TurnBudget
     spacing_min: Duration
     consecutive_errors: int
     last_turn: At | None
