@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from wakeful.integrations.imports.entries import refuse
-from wakeful.integrations.imports.wall_rules import WallRules
+from wakeful.integrations.imports.wall_rules import Gap, WallRules
 
 NAMED: Final[Mapping[str, str]] = {
     "@hourly": "0 * * * *",
@@ -97,9 +97,7 @@ def debian_times(expression: str, zone: str) -> WallRules:
     )
 
 
-def plain_times(
-    expression: str, zone: str, *, gap: Literal["run", "skip"], repeat: Literal["once", "twice"]
-) -> WallRules:
+def plain_times(expression: str, zone: str, *, gap: Gap, repeat: Literal["once", "twice"]) -> WallRules:
     """The times of an expression under simpler rules, the same for all expressions."""
     sets = cron_sets(expression, has_open_steps=True)
     return WallRules(zone, sets.matches_day, sets.times, gap, repeat)

@@ -1,6 +1,6 @@
 """OpenClaw: `state/openclaw.sqlite` since 2026.6.1, `cron/jobs.json` before. Both are read.
 
-Its cron skips a time that daylight saving leaves out; a repeated fixed time runs once, a rhythm runs through.
+Its cron (croner 10) runs the first time that daylight saving leaves out an hour later, and a repeated time once.
 """
 
 import json
@@ -149,8 +149,8 @@ def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any]
     if "+" in expression:
         refuse("a weekday with + (both the date and the weekday) cannot be expressed as a schedule")
     zone = text_of(schedule, "tz") or context.zone
-    sets = cron_sets(expression, has_open_steps=True)
-    times = WallRules(zone, sets.matches_day, sets.times, "skip", "twice" if sets.is_rhythm else "once")
+    sets = cron_sets(expression)
+    times = WallRules(zone, sets.matches_day, sets.times, "shift", "once")
     stagger = whole_of(schedule, "staggerMs")
     if stagger is None:
         parts = expression.split()[-5:]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
-from typing import Final, Literal
+from typing import Final, Literal, TypeAlias
 from zoneinfo import ZoneInfo
 
 from wakeful.core.time.instants import Instant
@@ -19,6 +19,9 @@ DAYS_MAX: Final = 366 * 440
 GAP_MAX: Final = 3 * 3600
 _SLACK: Final = timedelta(hours=26)
 _ONE_DAY: Final = timedelta(days=1)
+Gap: TypeAlias = Literal["run", "skip", "shift"]
+"""What becomes of the times that do not exist: they run right after the gap, never, or the first of them later by the
+length of the gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class WallRules:
     zone: str
     matches_day: Callable[[date], bool]
     seconds: tuple[int, ...]  # of the day, in order
-    gap: Literal["run", "skip"]
+    gap: Gap
     repeat: Literal["once", "twice"]
 
     def __call__(self, after: Instant, count: int) -> list[Instant]:
@@ -66,9 +69,16 @@ class WallRules:
         if is_gap:
             if self.gap == "skip":
                 return []
+            if self.gap == "shift":
+                return [first] if self._is_first_in_gap(wall, zone) else []
             end = _transition(self.zone, second, first)
             return [end] if first - second <= GAP_MAX * 1000 else []
         return [first, second] if self.repeat == "twice" else [first]
+
+    def _is_first_in_gap(self, wall: datetime, zone: ZoneInfo) -> bool:
+        midnight = datetime(wall.year, wall.month, wall.day)  # noqa: DTZ001 - a wall time has no zone
+        earlier = (midnight + timedelta(seconds=second) for second in self.seconds)
+        return not any(_utc(at, zone, 0) > _utc(at, zone, 1) for at in earlier if at < wall)
 
 
 def _utc(wall: datetime, zone: ZoneInfo, fold: int) -> Instant:
