@@ -74,6 +74,7 @@ ALWAYS_REFUSED = frozenset(
     {
         "POST /api/runs/{id}/receipt",
         "POST /api/runs/{id}/cancel",  # the run has ended
+        "POST /api/schedule/{slug}/backfill",  # a manual schedule has no instants
         "DELETE /api/schedule/{slug}",
         "PUT /api/schedule/{slug}",
     }

@@ -206,8 +206,8 @@ class ScheduleView:
     def to_text(self, **more: Any) -> str:
         """`to_json` as text, with more fields: the definition's part is written once for each version."""
         written = _broken_text(self.stored) if self.definition is None else _definition_text(self.stored)
+        head = {"slug": self.slug, "enabled": self.enabled}
         state = {
-            "enabled": self.enabled,
             "status": self.status,
             "health": self.health,
             "statusReason": self.status_reason,
@@ -226,7 +226,7 @@ class ScheduleView:
             "approval": self.approval,
             **more,
         }
-        return f"{written[:-1]},{encode(state)[1:]}"
+        return f"{encode(head)[:-1]},{written[1:-1]},{encode(state)[1:]}"
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
@@ -234,16 +234,16 @@ def _definition_text(stored: str) -> str:
     """The fields of a view that change only with the definition."""
     definition = decode_definition(stored)
     written = definition_to_json(definition, full=True) | {"description": describe(definition.timing)}
-    return _without_enabled(written)
+    return _after_enabled(written)
 
 
 def _broken_text(stored: str) -> str:
-    return _without_enabled(json.loads(stored) | {"description": None})
+    return _after_enabled(json.loads(stored) | {"description": None})
 
 
-def _without_enabled(written: dict[str, Any]) -> str:
-    """Whether it is enabled is state: pausing and resuming do not change the definition."""
-    return encode({name: value for name, value in written.items() if name != "enabled"})
+def _after_enabled(written: dict[str, Any]) -> str:
+    """Whether it is enabled is state: pausing and resuming do not change the definition. Only the slug precedes it."""
+    return encode({name: value for name, value in written.items() if name not in ("slug", "enabled")})
 
 
 def lineage_json(lineage: Lineage) -> dict[str, Any]:
