@@ -112,6 +112,28 @@ async def test_what_our_limits_would_change_is_refused(tmp_path: Path) -> None:
         assert entry["action"] == "refused" and "every_min" in entry["reason"]
 
 
+async def test_what_cannot_be_switched_off_is_refused_in_a_handover(tmp_path: Path) -> None:
+    """It would run twice. The reason says what to do by hand; without a handover it is imported."""
+    (tmp_path / "job.json").write_text(
+        json.dumps({"kind": "CronJob", "metadata": {"name": "nightly"}, "spec": {"schedule": "0 3 * * *"}})
+    )
+    (tmp_path / "a.timer").write_text("[Timer]\nOnCalendar=daily\n")
+    (tmp_path / "a.service").write_text("[Service]\nExecStart=/bin/true\n")
+    said = {"kubernetes": "kubectl -n default patch", "systemd": "disable --now a.timer"}
+    names = {"kubernetes": "job.json", "systemd": "a.timer"}
+    async with served(tmp_path) as api:
+        for kind, name in names.items():
+            body = {"kind": kind, "path": str(tmp_path / name)}
+            for query in ("disableSource=true", "disableSource=true&apply=true"):
+                told = (await api.post(f"/api/import?{query}", body)).body
+                (entry,) = told["entries"]
+                assert entry["action"] == "refused" and told["handover"] is None
+                assert "without --disable-source" in entry["reason"] and said[kind] in entry["reason"]
+        assert (await api.get("/api/schedule")).body["schedules"] == []
+        done = (await api.post("/api/import?apply=true", body)).body
+        assert [entry["action"] for entry in done["entries"]] == ["create"]
+
+
 async def test_importing_twice_at_once_writes_once(tmp_path: Path) -> None:
     """The second write of the same definition is an edit that changes nothing."""
     async with served(tmp_path) as api:

@@ -91,6 +91,10 @@ class ImportPlan:
             "handover": self.handover,
         }
 
+    def handed_over(self) -> "ImportPlan":
+        """The plan of a handover: entries that cannot be switched off in their source are refused."""
+        return replace(self, entries=[_switchable(planned) for planned in self.entries])
+
     @property
     def writable(self) -> list[PlannedEntry]:
         return [planned for planned in self.entries if planned.action in ("create", "update")]
@@ -175,6 +179,8 @@ class Importer:
 
     async def apply(self, plan: ImportPlan, *, is_handover: bool = False) -> ImportPlan:
         """Write the plan. With `is_handover`, what it writes stays inactive until its source is switched off."""
+        if is_handover:
+            plan = plan.handed_over()
         write = plan.writable
         handed = _handed(plan) if is_handover else []
         if not write and not handed:
@@ -300,6 +306,15 @@ def _fitted(entry: Entry, now: Instant) -> Fitted:
         return fit(entry.schedule, entry.times, now=now)
     except Invalid as invalid:
         return invalid
+
+
+def _switchable(planned: PlannedEntry) -> PlannedEntry:
+    """Refuse what would run twice: in its source, which cannot be switched off from here, and in Wakeful."""
+    entry = planned.entry
+    if planned.action == "refused" or entry.off is not None or entry.is_paused:
+        return planned
+    reason = f"it cannot be switched off from here: import it without --disable-source, and {entry.by_hand}"
+    return replace(planned, action="refused", reason=reason)
 
 
 def _handed(plan: ImportPlan) -> list[PlannedEntry]:

@@ -53,19 +53,21 @@ def open_claude(path: Path) -> list[SourceFile]:
 def read_claude(files: Sequence[SourceFile], context: Context) -> list[Entry]:
     """All tasks; the prompt of each is in its SKILL.md."""
     prompts = {Path(file.place).parent.name: _FRONT.sub("", file.text).strip() for file in files if _is_skill(file)}
-    return [
-        _task(file, str(job.get("id") or job.get("taskId") or ""), job, prompts, context)
-        for file in files
-        if not _is_skill(file)
-        for job in jobs_of(json_of(file), file, "tasks" if "tasks" in file.text else "scheduledTasks")
-    ]
+    entries: list[Entry] = []
+    for file in files:
+        if not _is_skill(file):
+            data = json_of(file)
+            key = "scheduledTasks" if isinstance(data, Mapping) and "scheduledTasks" in data else "tasks"
+            entries += [_task(file, key, job, prompts, context) for job in jobs_of(data, file, key)]
+    return entries
 
 
 def _is_skill(file: SourceFile) -> bool:
     return file.place.endswith("SKILL.md")
 
 
-def _task(file: SourceFile, ref: str, job: Mapping[str, Any], prompts: Mapping[str, str], context: Context) -> Entry:
+def _task(file: SourceFile, key: str, job: Mapping[str, Any], prompts: Mapping[str, str], context: Context) -> Entry:
+    ref = str(job.get("id") or job.get("taskId") or "")
     try:
         if not _ID.fullmatch(ref):
             refuse(f"{ref[:80]!r} is not the id of a task")
@@ -88,12 +90,8 @@ def _task(file: SourceFile, ref: str, job: Mapping[str, Any], prompts: Mapping[s
         is_paused=job.get("enabled") is False,
         off=None
         if file.path is None
-        else Off("json", {"path": file.place, "list": _list_key(file), "id": ref, "set": {"enabled": False}}),
+        else Off("json", {"path": file.place, "list": key, "id": ref, "set": {"enabled": False}}),
     )
-
-
-def _list_key(file: SourceFile) -> list[str]:
-    return ["tasks"] if '"tasks"' in file.text else ["scheduledTasks"] if '"scheduledTasks"' in file.text else []
 
 
 def _time(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes]:
@@ -150,4 +148,5 @@ def _automation(file: SourceFile, context: Context) -> Entry:
         not_carried=tuple(given(job, ("cwds", "kind", "reasoning_effort", "execution_environment"))),
         is_paused=str(job.get("status", "ACTIVE")).upper() != "ACTIVE",
         session=thread,
+        off=None if file.path is None else Off("toml", {"path": file.place, "name": "status", "value": "PAUSED"}),
     )

@@ -93,6 +93,7 @@ class Entry:
     refused: str | None = None
     is_skipped: bool = False  # not a job of the user; said, and left alone
     off: Off | None = None
+    by_hand: str = "switch it off there"  # what to do without an `off`
     files: Mapping[str, str] = field(default_factory=dict)  # private files to write: secrets, by name
     becomes: Literal["schedule", "slot"] = "schedule"
 

@@ -90,7 +90,7 @@ def _entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
 
 
 def _off(file: SourceFile, ref: str) -> Off:
-    return Off("json", {"path": file.place, "list": ["jobs"], "id": ref, "set": {"enabled": False, "state": "paused"}})
+    return Off("json", {"path": file.place, "list": "jobs", "id": ref, "set": {"enabled": False, "state": "paused"}})
 
 
 def _left(job: Mapping[str, Any]) -> list[str]:

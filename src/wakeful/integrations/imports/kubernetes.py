@@ -26,6 +26,8 @@ from wakeful.integrations.imports.places import json_of, plain_files_in, printed
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 
+_SUSPEND: Final = '{"spec":{"suspend":true}}'
+
 
 def find_kubernetes(context: Context) -> list[SourceFile]:
     """The CronJobs of the current cluster."""
@@ -114,13 +116,14 @@ def _entry(file: SourceFile, job: Mapping[str, Any], context: Context) -> Entry:
         last_run=instant_of(object_of(job, "status").get("lastScheduleTime")),
         is_paused=spec.get("suspend") is True,
         off=Off("program", _off(space, name)) if file.place == "kubectl get cronjobs" else None,
+        by_hand=f"""run kubectl -n {space} patch cronjob {name} -p '{_SUSPEND}'""",
     )
 
 
 def _off(space: str, name: str) -> dict[str, Any]:
     base = ["kubectl", "-n", space]
     return {
-        "argv": [*base, "patch", "cronjob", name, "-p", '{"spec":{"suspend":true}}'],
+        "argv": [*base, "patch", "cronjob", name, "-p", _SUSPEND],
         "check": [*base, "get", "cronjob", name, "-o", "jsonpath={.spec.suspend}"],
         "off": ["true"],
     }

@@ -95,6 +95,7 @@ def _caco(file: SourceFile, state: Any, context: Context) -> Entry:
         last_run=instant_of(known.get("lastRun"), context.zone),
         is_paused=job.get("enabled") is False,
         session=text_of(known, "sessionId"),
+        off=None if file.path is None else Off("json", {"path": file.place, "set": {"enabled": False}}),
     )
 
 
@@ -159,7 +160,7 @@ def _alice(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
         is_paused=job.get("enabled") is False,
         off=None
         if file.path is None
-        else Off("json", {"path": file.place, "list": ["jobs"], "id": ref, "set": {"enabled": False}}),
+        else Off("json", {"path": file.place, "list": "jobs", "id": ref, "set": {"enabled": False}}),
     )
 
 
@@ -233,5 +234,6 @@ def _slot(file: SourceFile, ref: str, written: Mapping[str, Any]) -> Entry:
         action=slot,
         not_carried=tuple(sorted(job.keys() - known)),
         files={secret: key.strip() + "\n"},
+        by_hand="switch the slot off in GLM-Tray",
         becomes="slot",
     )

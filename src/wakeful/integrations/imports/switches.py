@@ -1,10 +1,12 @@
-"""Switching entries off in their own system: crontab lines become comments, JSON files get a changed field, everything
-else is told by its own program. A changed file has a backup next to it."""
+"""Switching entries off in their own system: crontab lines become comments, JSON and TOML files get a changed field,
+everything else is told by its own program. A changed file has a backup next to it."""
 
 import json
 import os
+import re
 import shutil
 import subprocess
+import tomllib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -80,7 +82,8 @@ class CrontabSwitch(_Threaded):
 
 
 class JsonSwitch(_Threaded):
-    """Items of JSON files: `{"path", "list" (keys to the list), "id", "set": {field: value}}`."""
+    """Items of JSON files: `{"path", "list", "id", "set": {field: value}}`. `list` is the key of the list or of the map
+    by id, if there is one; without an `id` the file itself is the item."""
 
     def look(self, what: Sequence[What]) -> bool:
         return all(_is_set(one) for one in what)
@@ -89,11 +92,28 @@ class JsonSwitch(_Threaded):
         for one in what:
             path = Path(one["path"])
             text = _read(path)
-            data = json.loads(text.removeprefix("\ufeff"))
+            data = _json(text)
             item = _item(data, one)
             if item is not None:
                 item.update(one["set"])
                 _replace(path, text, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
+
+
+class TomlSwitch(_Threaded):
+    """A field of a TOML file: `{"path", "name", "value"}`. Only its line is changed."""
+
+    def look(self, what: Sequence[What]) -> bool:
+        return all(
+            not Path(one["path"]).exists() or _toml(_read(Path(one["path"]))).get(one["name"]) == one["value"]
+            for one in what
+        )
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        for one in what:
+            path = Path(one["path"])
+            text = _read(path)
+            if path.exists():
+                _replace(path, text, _with_field(text, one["name"], one["value"]))
 
 
 class OpenClawSwitch(_Threaded):
@@ -108,7 +128,7 @@ class OpenClawSwitch(_Threaded):
             if any(not one["path"].endswith(".json") for one in what):
                 raise SwitchFailed("the program openclaw is not on the PATH of the daemon")
             JsonSwitch(self._in_thread).act(
-                [{**one, "list": ["jobs"], "set": {"enabled": False}} for one in what], within
+                [{**one, "list": "jobs", "set": {"enabled": False}} for one in what], within
             )
             return
         for one in what:
@@ -137,6 +157,7 @@ def switches(in_thread: InThread, *, backups: Path) -> dict[str, Any]:
     return {
         "crontab": CrontabSwitch(in_thread, backups=backups),
         "json": JsonSwitch(in_thread),
+        "toml": TomlSwitch(in_thread),
         "openclaw": OpenClawSwitch(in_thread),
         "program": ProgramSwitch(in_thread),
     }
@@ -153,15 +174,48 @@ def _is_set(one: What) -> bool:
     path = Path(one["path"])
     if not path.exists():
         return True
-    item = _item(json.loads(_read(path).removeprefix("\ufeff")), one)
+    item = _item(_json(_read(path)), one)
     return item is None or all(item.get(name) == value for name, value in one["set"].items())
 
 
 def _item(data: Any, one: What) -> dict[str, Any] | None:
-    for key in one["list"]:
-        data = data.get(key) if isinstance(data, dict) else None
-    items = list(data.values()) if isinstance(data, dict) else data if isinstance(data, list) else []
-    return next((item for item in items if isinstance(item, dict) and str(item.get("id")) == one["id"]), None)
+    """The item with this id, found as the readers find it; None if it is gone."""
+    if one.get("id") is None:
+        return data if isinstance(data, dict) else None
+    items = data.get(one["list"], data) if isinstance(data, dict) else data
+    named = items.items() if isinstance(items, dict) else enumerate(items, 1) if isinstance(items, list) else ()
+    for name, item in named:
+        if isinstance(item, dict):
+            known_as = item.get("id") or item.get("taskId") or (name if isinstance(items, dict) else f"#{name}")
+            if str(known_as) == one["id"]:
+                return item
+    return None
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text.removeprefix("\ufeff"))
+    except (ValueError, RecursionError) as error:
+        raise SwitchFailed(f"it is not JSON any more: {error}") from None
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SwitchFailed(f"it is not TOML any more: {error}") from None
+
+
+def _with_field(text: str, name: str, value: str) -> str:
+    """A TOML text with one field changed, and nothing else."""
+    wanted = {**_toml(text), name: value}
+    line = f"{name} = {json.dumps(value)}"
+    found = re.finditer(rf"^{re.escape(name)}[ \t]*=[^\n]*$", text, re.MULTILINE)
+    for candidate in [*(text[: one.start()] + line + text[one.end() :] for one in found), f"{line}\n{text}"]:
+        with suppress(ValueError):
+            if tomllib.loads(candidate) == wanted:
+                return candidate
+    raise SwitchFailed(f"its {name} cannot be changed; set it to {json.dumps(value)} by hand")
 
 
 def _read(path: Path) -> str:

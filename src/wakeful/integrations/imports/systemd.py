@@ -118,6 +118,7 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
             not_carried=(*dropped, *more),
             last_run=_last_run(timer),
             off=_off(timer),
+            by_hand=f"run systemctl disable --now {timer.name}",
         )
         found = [_by_calendar(base, calendar) for calendar in calendars]
         if timer.all("Timer", "OnUnitActiveSec"):

@@ -92,6 +92,8 @@ def _add_import(router: APIRouter, importer: Importer) -> None:
             )
         except SourceRefused as refused:
             refuse("content" if content is not None else "path", str(refused))
+        if disable_source:
+            plan = plan.handed_over()
         if is_applied:
             plan = await importer.apply(plan, is_handover=disable_source)
         return JSONResponse(plan.to_json())
