@@ -243,13 +243,13 @@ async def test_a_receipt_while_the_answer_is_still_on_its_way(stage: Stage) -> N
 
 @virtual
 async def test_a_receipt_beside_an_answer_in_one_go(stage: Stage) -> None:
-    """Its text is the reply; its error is an error."""
+    """Its text is the reply, its error is an error, and what the turn used is what the program says."""
     stage.puppet.answer, stage.puppet.takes = Replied("printed", "s-2", {"input": 1}), MINUTE
-    posting = asyncio.create_task(stage.post_after(SECOND, "finished", "posted"))
+    posting = asyncio.create_task(stage.post_after(SECOND, "finished", "posted", {"input": 0, "cost": 0}))
     assert await stage.turn() == Done(reply="posted", session_id="s-2", usage={"input": 1})
     await posting
     posting = asyncio.create_task(stage.post_after(SECOND, "finished", None, None, "it went wrong"))
-    assert await stage.turn() == Failed("it went wrong", rung="finished")
+    assert await stage.turn() == Failed("it went wrong", rung="finished", usage={"input": 1})
     await posting
 
 
@@ -399,6 +399,15 @@ async def test_an_unknown_agent(stage: Stage) -> None:
     assert "[agents.nobody]" in wrong.message and wrong.message.endswith("default, echo")
     assert await stage.turn(agent="nobody") == Failed(wrong.message, permanent=True)
     assert await stage.action.ask(Prompt("hi", "nobody"), make_fire()) is None
+
+
+@virtual
+async def test_a_model_that_would_be_an_option(stage: Stage) -> None:
+    """Programs get it on their command line."""
+    for model in ("--yolo", " --yolo", "a\nb", ""):
+        wrong = stage.action.check(Prompt("hi", "echo", session_config={"model": model}))
+        assert wrong is not None and "write the name of a model" in wrong.message, model
+    assert stage.action.check(Prompt("hi", "echo", session_config={"model": "openai/gpt-5:high"})) is None
 
 
 @virtual

@@ -67,7 +67,7 @@ def test_a_row_that_0_1_wrote_reads_back_in_the_new_words() -> None:
 
 
 def test_a_cost_that_was_reported_is_called_so() -> None:
-    """A table of prices does not exist yet."""
+    """Unless it comes from a table of prices."""
     shape = complete({"input": 1, "output": 1, "cost": 0.5})
     assert shape is not None and (shape["cost"], shape["priced"]) == (0.5, "reported")
 
@@ -93,7 +93,18 @@ def test_usages_are_added_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", [None, [], "x", {"input": True}, {"input": -1}, {"input": 1.5}, {"cost": float("nan")}]
+    "wrong",
+    [
+        None,
+        [],
+        "x",
+        {"input": True},
+        {"input": -1},
+        {"input": 1.5},
+        {"cost": float("nan")},
+        {"cost": 1e9},
+        {"total": 10**15},
+    ],
 )
 def test_what_is_no_count_is_left_out(wrong: object) -> None:
     """Nothing an agent says is trusted."""

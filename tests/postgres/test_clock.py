@@ -83,6 +83,6 @@ async def test_renewing_the_lease_sets_the_clock(url: str) -> None:
         await store.write(
             lambda tx: tx.nodes.renew(node_id, now=right, lease_until=right, lag=0, running=0, capacity=5)
         )
-        assert right <= store.clock.read().now < right + 30_000
+        assert right - 1_000 < store.clock.read().now < right + 60_000
     finally:
         await store.close()

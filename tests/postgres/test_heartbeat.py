@@ -76,7 +76,9 @@ async def test_wakes_on_all_nodes_become_turns_one_at_a_time_and_every_event_is_
         assert scribe.at_once_max == 1
 
         async def is_finished() -> bool:
-            return [run.outcome for run in await nodes[2].runs("check")][-1] == "succeeded"
+            turns = await nodes[2].runs("heartbeat", limit=500)
+            is_turning = any(run.outcome in ("running", "waiting") for run in turns)
+            return not is_turning and [run.outcome for run in await nodes[2].runs("check")][-1] == "succeeded"
 
         await until(is_finished)
         turns = [run for run in await nodes[0].runs("heartbeat", limit=500) if run.outcome == "succeeded"]

@@ -296,7 +296,7 @@ def world_of(folder: Path, seed: int, crashes: dict[int, str], *, is_rough: bool
     return told[0]
 
 
-WORK = 88
+WORK = 77
 """How many commits of the quiet world are tried: all that its work takes, and then some."""
 
 

@@ -182,7 +182,7 @@ def cancelled_does_not_begin(seen: Seen, cancelled: Mapping[int, int]) -> Iterat
     """L2: after a person asked to cancel a run, no further attempt of it begins. `cancelled` has the last attempt that
     was claimed when they asked."""
     if seen.attempt > cancelled.get(seen.run_id, seen.attempt):
-        yield f"L2: attempt {seen.attempt} of run {seen.run_id} began, and it was to be cancelled"
+        yield f"L2 run {seen.run_id}: attempt {seen.attempt} began after a request to cancel it"
 
 
 def backfills_hold_up_nothing(name: str, cadence: Cadence, rows: Mapping[int, Run]) -> Iterator[str]:

@@ -18,11 +18,13 @@ from wakeful.server.http import Access, NamedToken
 from wakeful.server.http.logins import COOKIE
 
 ADMIN, OPERATE, READ, AGENT = "admin-secret-1", "operate-secret-1", "read-secret-1", "agent-secret-1"
+OTHER_AGENT = "agent-secret-2"
 TOKENS = (
     NamedToken("home", ADMIN),
     NamedToken("ops", OPERATE, "operate"),
     NamedToken("grafana", READ, "read"),
     NamedToken("coder", AGENT, "agent", "coder"),
+    NamedToken("writer", OTHER_AGENT, "agent", "writer"),
 )
 
 
@@ -87,6 +89,25 @@ ROLES = [
     ("DELETE", "/api/schedule/none", {ADMIN, AGENT}),
     ("POST", "/api/approvals/p00000000", {ADMIN}),
 ]
+
+
+async def test_an_agent_sees_only_whether_the_daemon_is_healthy(tmp_path: Path) -> None:
+    """The findings name schedules of others."""
+    async with guarded(tmp_path) as api:
+        assert (await api.get("/healthz", headers=bearer(AGENT))).body == {"status": "ok"}
+        assert "findings" in (await api.get("/healthz", headers=bearer(READ))).body
+
+
+async def test_an_agent_never_gets_the_response_of_another_caller(tmp_path: Path) -> None:
+    """`Idempotency-Key` counts for the caller that used it."""
+    async with guarded(tmp_path) as api:
+        key = {"Idempotency-Key": "k"}
+        path = "/api/tools/list_schedules"
+        first = await api.post(path, {}, headers={**bearer(AGENT), **key})
+        again = await api.post(path, {}, headers={**bearer(AGENT), **key})
+        other = await api.post(path, {}, headers={**bearer(OTHER_AGENT), **key})
+        assert [answer.status for answer in (first, again, other)] == [200, 200, 200]
+        assert ["Idempotent-Replayed" in answer.headers for answer in (first, again, other)] == [False, True, False]
 
 
 @pytest.mark.parametrize(("method", "path", "permitted"), ROLES)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from wakeful.core.run.usage import Usage
+from wakeful.core.run.usage import Usage, is_cost
 
 NANO: Final = 1_000_000_000
 _PER_TOKEN: Final = NANO // 1_000_000
@@ -54,14 +54,15 @@ def price_of(model: str | None, prices: Prices) -> Price | None:
 
 
 def cost_of(usage: Usage, price: Price) -> int | None:
-    """The cost of a usage; None if its counts do not suffice."""
+    """The cost of a usage; None if its counts do not suffice, or cannot be right."""
     sent, received = usage.get("input"), usage.get("output")
     if sent is None or received is None:
         return None
     cached = min(usage.get("cachedInput", 0), sent)
     cached_price = price.input if price.cached_input is None else price.cached_input
     total = (sent - cached) * price.input + cached * cached_price + received * price.output
-    return round(total * _PER_TOKEN)
+    cost = round(total * _PER_TOKEN)
+    return cost if is_cost(dollars(cost)) else None
 
 
 def priced_by(usage: Usage | None, prices: Prices) -> Usage | None:

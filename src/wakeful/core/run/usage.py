@@ -31,8 +31,9 @@ class Usage(TypedDict, total=False):
 
 
 COUNTS: Final = ("input", "cachedInput", "output", "reasoning", "total")
-COUNT_MAX: Final = 2**53
-COST_MAX: Final = 1e9
+COUNT_MAX: Final = 10**12
+COST_MAX: Final = 10_000.0
+"""Above these a report is taken for an error, and what it says for unknown: sums of such figures would overflow."""
 MODEL_MAX: Final = 200
 
 # Names that other providers use for the same counts; the first one present is used.

@@ -113,7 +113,8 @@ class CommandAgent:
             if isinstance(printed, Failed):
                 return printed
             matches = await self._matched(printed)
-        read = partial(read_printed, settings, printed, matches, session_id, self._clock.read().now)
+        asked = replace(settings, model=turn.config.get("model") or settings.model)
+        read = partial(read_printed, asked, printed, matches, session_id, self._clock.read().now)
         answer = await in_thread(read, name="reading")
         if isinstance(answer, Failed):
             shown = with_withheld(answer.output, turn.fire, settings.pass_env, settings.env)

@@ -1,9 +1,13 @@
 """Checks a definition's `sessionConfig` against what an agent supports."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 PERSIST: Final = "persistSession"
+MODEL: Final = "model"
+_MODEL: Final = re.compile(r"[^\s-][^\x00-\x1f\x7f]{0,199}")
+"""A name that no program takes for an option."""
 
 _WORDS: Final[dict[type, str]] = {str: "text", bool: "true or false", int: "a whole number"}
 
@@ -23,4 +27,6 @@ def wrong_config(config: Mapping[str, Any], known: Mapping[str, type]) -> str | 
         is_wanted = isinstance(value, wanted) and (wanted is bool or not isinstance(value, bool))
         if value is not None and not is_wanted:
             return f"sessionConfig.{name} is {value!r:.100}; write {_WORDS[wanted]}"
+        if name == MODEL and isinstance(value, str) and not _MODEL.fullmatch(value):
+            return f"sessionConfig.{name} is {value!r:.100}; write the name of a model, such as gpt-5 or openai/gpt-5"
     return None

@@ -53,7 +53,7 @@ class Receipt:
     def result(self, session_id: str | None = None) -> Done | Failed:
         """A final receipt as the result of the attempt."""
         if self.error is not None:
-            return Failed(self.error, rung=self.rung, output=self.text)
+            return Failed(self.error, rung=self.rung, output=self.text, usage=self.usage)
         return Done(reply=self.text, usage=self.usage, session_id=session_id)
 
 

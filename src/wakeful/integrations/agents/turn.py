@@ -323,12 +323,13 @@ def _final(inbox: Inbox) -> Done | Failed | None:
 
 
 def _replied(replied: Replied, inbox: Inbox) -> Done | Failed:
-    """Merge a reply with a receipt: the receipt's error and text take precedence."""
+    """Merge a reply with a receipt: the receipt's error and text take precedence. Its usage counts only if the program
+    reported none: an agent must not decide what it cost."""
     receipt = inbox.receipt
+    usage = replied.usage if replied.usage is not None or receipt is None else receipt.usage
     if receipt is not None and receipt.error is not None:
-        return receipt.result()
+        return replace(receipt.result(), usage=usage)
     text = replied.text if inbox.text is None else inbox.text
-    usage = replied.usage if receipt is None or receipt.usage is None else receipt.usage
     return Done(reply=text, usage=usage, session_id=replied.session_id, output=replied.output, refused=replied.refused)
 
 

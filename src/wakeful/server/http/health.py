@@ -37,7 +37,8 @@ def routes(app: Wakeful, is_open: Callable[[], bool]) -> APIRouter:
     async def get_health(request: Request) -> Response:
         """Last tick, lag, stuck runs, and whether the store is writable."""
         facts = await _facts(app, is_open())
-        if caller_of(request.scope) is None:
+        caller = caller_of(request.scope)
+        if caller is None or caller.role in ("agent", "run"):
             facts = {"status": facts["status"]}
         if facts["status"] != FAILING:
             return JSONResponse(facts)

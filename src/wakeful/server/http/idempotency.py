@@ -22,6 +22,7 @@ from wakeful.core.errors import FieldError
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.ports.store import StoreUnavailable
 from wakeful.server.http.kept_responses import KeptAnswers, KeptResponse
+from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Problem, Refused, refusal_of, unavailable
 
 log = logging.getLogger("wakeful.server.http")
@@ -67,7 +68,7 @@ class Repeats:
             await refused.problem()(scope, receive, send)
             return
         try:
-            await self._once(key, _fingerprint(scope, body), scope, _again(body, receive), send)
+            await self._once(_own(key, scope), _fingerprint(scope, body), scope, _again(body, receive), send)
         except StoreUnavailable as error:
             await unavailable(error)(scope, receive, send)
 
@@ -133,6 +134,15 @@ async def _repeat(kept: KeptResponse, fingerprint: str, scope: Scope, receive: R
     await send({**start, "headers": [*start["headers"], REPEATED]})
     for message in rest:
         await send(message)
+
+
+def _own(key: str, scope: Scope) -> str:
+    """The key as it is stored. Agents have keys of their own: none gets the response of another caller."""
+    caller = caller_of(scope)
+    if caller is None or caller.role not in ("agent", "run"):
+        return key
+    own = f"{caller.role}\n{caller.agent or caller.name}\n{key}"
+    return f"agent:{hashlib.sha256(own.encode()).hexdigest()}"
 
 
 def _fingerprint(scope: Scope, body: bytes) -> str:
