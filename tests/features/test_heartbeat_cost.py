@@ -175,7 +175,10 @@ async def test_an_empty_file_asks_nobody(world: World, text: str) -> None:
     assert len(await app.runs("heartbeat")) == 12
     assert (app.alerted, world.reported()) == ([], [])
     asked = await app.why("heartbeat", at="2026-01-01T00:10:10Z")
-    assert "was skipped because HEARTBEAT.md is empty and no event was waiting" in asked.sentence
+    assert (
+        "was skipped because HEARTBEAT.md is empty or the check found nothing, and no event was waiting"
+        in asked.sentence
+    )
 
 
 @virtual

@@ -83,6 +83,7 @@ ack_token = "HEARTBEAT_OK"
 ack_chars_max = 300
 ack_match = "edges"                   # or "anywhere"
 active_hours = {start = "09:00", end = "22:00", timezone = "Asia/Shanghai"}   # example
+check = {command = {argv = ["./new-mail"]}}   # example: no turn if it prints nothing
 spacing_min = "10s"                   # between turns that wakes ask for by themselves
 turns_per_hour_max = 60
 

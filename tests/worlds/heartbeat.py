@@ -13,12 +13,12 @@ from wakeful.core.heartbeat.heartbeat import BeatRules, Heartbeat, timing_of
 from wakeful.core.run.results import Done, Result
 from wakeful.core.run.runs import NOT_RUN, Run, RungName
 from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.pre_check import NOTHING_TO_DO
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.features.heartbeat.commands import REASONS, request_wake
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import TURN, HeartbeatTerms
-from wakeful.features.heartbeat.runs import NOTHING_TO_DO
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import ALARM_HEARTBEAT, SystemEvent, Tx

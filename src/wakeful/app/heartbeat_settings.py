@@ -27,6 +27,7 @@ class Heartbeat:
     ack_token: str = "HEARTBEAT_OK"  # noqa: S105 - what an agent replies when there is nothing to report
     ack_chars_max: int = 300
     ack_match: Literal["edges", "anywhere"] = "edges"
+    check: Mapping[str, Any] | None = None  # {"command": {"argv": [...]}} or {"http": {"url": ...}}, and "on_error"
     spacing_min: str = "10s"
     turns_per_hour_max: int = 60
     enabled: bool = True

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from wakeful.config import kinds
 from wakeful.config.agents import AGENTS, UNPRICED, Agent, EchoAgent
 from wakeful.config.channels import CHANNELS, Channel, InboxChannel
+from wakeful.config.check import check_table
 from wakeful.config.faults import refusal
 from wakeful.config.kinds import setting
 from wakeful.config.secrets import Secret, SecretUrl
@@ -166,6 +167,9 @@ class Heartbeat(Table):
     )
     ack_match: Literal["edges", "anywhere"] = setting("edges", says="where in the reply the token must be")
     active_hours: ActiveHoursTable | None = setting(None, says="hours during which it beats; default: always")
+    check: Annotated[Mapping[str, Any] | None, check_table()] = setting(
+        None, says="a command or a request that runs before each beat; without output there is no turn"
+    )
     spacing_min: Annotated[int, kinds.duration("0s", "24h")] = setting(
         "10s", says="minimum time between automatic wake turns"
     )

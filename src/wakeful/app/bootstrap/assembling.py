@@ -122,6 +122,7 @@ async def assemble_with(
             applier(tx, effect, now)
         return applier is not None
 
+    actions = {**actions, CheckSpec: CheckAction(actions)}
     context = FeatureContext(
         store,
         clock,
@@ -150,7 +151,7 @@ async def assemble_with(
         node=identity.name,
         interval=lambda: terms.value.limits.agent_interval_min,
     )
-    performed = {**actions, CheckSpec: CheckAction(actions), **_merged(plug.actions for plug in plugs)}
+    performed = {**actions, **_merged(plug.actions for plug in plugs)}
     hooks = EngineHooks(
         alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms), BackfillAlarms()],
         keepers={KIND: keeper} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},

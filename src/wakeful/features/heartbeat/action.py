@@ -11,6 +11,7 @@ from wakeful.core.heartbeat.acknowledgement import AckRules
 from wakeful.core.run.results import Done, Result
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import Memory, Prompt
+from wakeful.core.schedule.pre_check import CheckFailed, CheckSpec, Found, PreCheck, with_output
 from wakeful.features.heartbeat.prompts import FILE_MAX, FILE_NAME, assemble, is_blank
 from wakeful.ports.action import Action, Fire, Inquirable, Ladder, Told
 from wakeful.ports.store import SystemEvent
@@ -21,7 +22,10 @@ Notes: TypeAlias = Callable[[], Awaitable[str | None]]
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """The output of a beat that needs no turn: its file is empty and no event is waiting."""
+    """What a beat returns that needs no turn: no event waits, and its file is empty or its check found nothing."""
+
+    is_checked: bool = False
+    error: str | None = None  # its check failed, and the settings say that this is no reason for a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +38,17 @@ class HeartbeatTurn:
     reasons: tuple[str, ...]
     ack: AckRules = field(default_factory=AckRules)
     session_config: Mapping[str, Any] = field(default_factory=dict)
+    check: PreCheck | None = None
 
     @property
     def is_beat(self) -> bool:
         """Whether only the clock requested it and it carries no events."""
         return self.reasons == ("interval",) and not self.events
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether its check is asked: for beats, and for retries, which need its output again."""
+        return self.check is not None and not self.events and set(self.reasons) <= {"interval", "retry"}
 
 
 class HeartbeatAction:
@@ -46,9 +56,10 @@ class HeartbeatAction:
 
     is_local = False
 
-    def __init__(self, turns: Action, notes: Notes) -> None:
+    def __init__(self, turns: Action, notes: Notes, checks: Action | None = None) -> None:
         self._turns = turns
         self._notes = notes
+        self._checks = checks  # performs `CheckSpec`
 
     def proves(self, spec: HeartbeatTurn) -> RungName:
         return self._turns.proves(Prompt("", spec.agent, spec.session_config))
@@ -60,7 +71,24 @@ class HeartbeatAction:
         notes = await self._notes()
         if notes is not None and is_blank(notes) and spec.is_beat:
             return Done("claimed", carries=NothingToDo())
-        return await self._turns.perform(_prompt(spec, notes), fire, ladder)
+        found = await self._found(spec, fire, ladder)
+        if isinstance(found, NothingToDo):
+            return Done("claimed", carries=found)
+        return await self._turns.perform(_prompt(spec, notes, found), fire, ladder)
+
+    async def _found(self, spec: HeartbeatTurn, fire: Fire, ladder: Ladder) -> str | NothingToDo | None:
+        """The output of the check, if there is one. A retry is due even if the check finds nothing this time."""
+        if spec.check is None or self._checks is None or not spec.is_checked:
+            return None
+        result = await self._checks.perform(CheckSpec(spec.check), fire, ladder)
+        match result.carries if isinstance(result, Done) else None:
+            case Found(output=output):
+                return output
+            case CheckFailed(error=error) if spec.check.on_error == "wake":
+                return f"(the check failed: {error})"
+            case CheckFailed(error=error):
+                return NothingToDo(True, error) if spec.is_beat else None
+        return NothingToDo(True) if spec.is_beat else None
 
     async def ask(self, spec: HeartbeatTurn, fire: Fire) -> Told:
         """The fate of a turn that was interrupted by a crash."""
@@ -80,9 +108,11 @@ def notes_in(home: Path | None) -> Notes:
     return read
 
 
-def _prompt(spec: HeartbeatTurn, notes: str | None) -> Prompt:
+def _prompt(spec: HeartbeatTurn, notes: str | None, found: str | None = None) -> Prompt:
     """HEARTBEAT.md is sent with each turn and not kept in the transcript; events and replies are."""
     text = assemble(spec.prompt, notes, spec.events, spec.reasons)
+    if found is not None:
+        text = with_output(text, found)
     memory = Memory(assemble(spec.prompt, None, spec.events, spec.reasons), spec.ack)
     return Prompt(text, spec.agent, spec.session_config, memory)
 

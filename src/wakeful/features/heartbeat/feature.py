@@ -6,6 +6,7 @@ from typing import Any
 
 from wakeful.core.run.effects import RaiseEvent, RequestWake, TakeMessage
 from wakeful.core.schedule.actions import Event, Prompt
+from wakeful.core.schedule.pre_check import CheckSpec
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, Notes, notes_in
 from wakeful.features.heartbeat.agent_runs import BudgetNote, no_note
@@ -74,7 +75,7 @@ class HeartbeatFeature:
 
         own: dict[type[Any], Action] = {Event: EventAction(store)}
         if turns is not None:
-            own[HeartbeatTurn] = HeartbeatAction(turns, self._notes)
+            own[HeartbeatTurn] = HeartbeatAction(turns, self._notes, actions.get(CheckSpec))
         return FeatureHooks(
             alarms=[HeartbeatAlarms(read_terms)],
             keepers=[

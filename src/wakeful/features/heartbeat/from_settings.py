@@ -1,5 +1,6 @@
 """The heartbeat's terms from the settings file."""
 
+from wakeful.config.check import pre_check
 from wakeful.config.model import Heartbeat
 from wakeful.core.heartbeat.acknowledgement import AckRules
 from wakeful.core.heartbeat.heartbeat import BeatRules
@@ -16,6 +17,7 @@ def terms_of(written: Heartbeat, *, local_zone: str) -> HeartbeatTerms:
         session=written.session,
         model=written.model,
         prompt=written.full_prompt,
+        check=None if written.check is None else pre_check(written.check),
         ack=AckRules(written.ack_token, written.ack_chars_max, written.ack_match),
         beats=BeatRules(
             hours=None if hours is None else hours.in_zone(local_zone),

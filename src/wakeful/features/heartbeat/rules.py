@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 from wakeful.core.heartbeat.acknowledgement import AckRules
 from wakeful.core.heartbeat.heartbeat import BeatRules
 from wakeful.core.schedule.policies import TIMEOUT
+from wakeful.core.schedule.pre_check import PreCheck
 from wakeful.core.time.instants import MINUTE, Duration
 
 HEARTBEAT: Final = "heartbeat"
@@ -27,6 +28,7 @@ class HeartbeatTerms:
     prompt: str = "Go through what is waiting. If nothing needs attention, answer only HEARTBEAT_OK."
     ack: AckRules = field(default_factory=AckRules)
     beats: BeatRules = field(default_factory=BeatRules)
+    check: PreCheck | None = None
     timeout: Duration = TIMEOUT
 
     @property

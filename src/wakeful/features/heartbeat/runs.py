@@ -14,7 +14,9 @@ from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_a
 from wakeful.core.schedule.cadence import Cadence, Rules, in_session
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
+from wakeful.core.schedule.pre_check import CHECK_FAILED, CHECK_TIMEOUT, NOTHING_TO_DO
 from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import next_after
 from wakeful.features.heartbeat.action import HeartbeatTurn, NothingToDo
 from wakeful.features.heartbeat.agent_runs import NO_AGENT, AgentRuns
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
@@ -22,7 +24,6 @@ from wakeful.features.heartbeat.state import save
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
-NOTHING_TO_DO: Final = "nothing to do"
 _RETRIES_MAX: Final = 200  # how many failed turns in a row a retry is traced back through
 _LOOK_BACK: Final = 50  # rows searched for the previous turn; skipped beats lie between
 # A failed turn requests another one by its own wake, and the heartbeat is never disabled.
@@ -63,8 +64,9 @@ class TurnRuns(AgentRuns):
         is_under_way = run.outcome != "waiting"
         events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
         agent, reasons = kept.get("agent", terms.agent), tuple(kept["reasons"])
-        spec = HeartbeatTurn(agent, terms.prompt, tuple(events), reasons, terms.ack, terms.session_config)
-        return Job(spec, self._fire(run, HEARTBEAT), terms.timeout, "retry")
+        spec = HeartbeatTurn(agent, terms.prompt, tuple(events), reasons, terms.ack, terms.session_config, terms.check)
+        timeout = terms.timeout + (CHECK_TIMEOUT if spec.is_checked else 0)
+        return Job(spec, self._fire(run, HEARTBEAT), timeout, "retry")
 
     def _settle(self, tx: Tx, locked: Locked, run: Run, ending: Ending, now: Instant) -> Settled:
         terms = self._terms()
@@ -84,7 +86,10 @@ class TurnRuns(AgentRuns):
         if _kept(run).get("agent") == terms.agent:  # else the session belongs to another agent
             cadence = in_session(cadence, session_of(ending), self._node)
         is_failed = settlement.outcome in ERRORS and not settlement.is_cancelled
-        if settlement.reason == NOTHING_TO_DO:
+        before = _row_before(tx, run, ending, settlement, heartbeat)
+        if before is not None and cadence.last_row_id == run.run_id:
+            cadence = cadence._replace(last_row_id=before.run_id)
+        if settlement.reason in (NOTHING_TO_DO, CHECK_FAILED):
             heartbeat = without_turn(heartbeat)
         elif run.is_open:
             asks_again = is_failed and cadence.state != "paused"
@@ -93,7 +98,22 @@ class TurnRuns(AgentRuns):
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)
         kept = kept_of(ending, earlier=run.result, is_late=not run.is_open)
-        return Settled(settlement, effects + said, kept, agent)
+        return Settled(settlement, effects + said, kept, agent, joins=before)
+
+
+def _row_before(tx: Tx, run: Run, ending: Ending, close: Close, heartbeat: Heartbeat) -> Run | None:
+    """The row that a beat joins whose check found nothing: the one right before it, skipped for the same reason."""
+    nothing = ending.carries if isinstance(ending, Done) else None
+    if not isinstance(nothing, NothingToDo) or not nothing.is_checked or run.attempt > 1:
+        return None
+    for row in tx.runs.page(schedule_id=run.schedule_id, before_id=run.run_id, limit=1):
+        last = row.planned_until or row.planned_at
+        is_same = (row.outcome, row.reason, row.version) == ("skipped", close.reason, run.version)
+        if is_same and next_after(timing_of(heartbeat), last) == run.planned_at:
+            locked = tx.runs.lock([row.run_id]).get(row.run_id)
+            if locked is not None:
+                return locked._replace(planned_until=run.planned_at, instants=locked.instants + 1, error=close.error)
+    return None
 
 
 def _of_the_same_instant(effect: Effect) -> Effect:
@@ -103,7 +123,8 @@ def _of_the_same_instant(effect: Effect) -> Effect:
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
     if isinstance(ending, Done) and isinstance(ending.carries, NothingToDo):
-        return Close("skipped", run.rung, None, NOTHING_TO_DO, is_counted=False)
+        error = ending.carries.error
+        return Close("skipped", run.rung, error, CHECK_FAILED if error else NOTHING_TO_DO, is_counted=False)
     if not isinstance(ending, Busy):
         return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
     if _kept(run)["reasons"] == ["interval"]:  # the next beat follows anyway
