@@ -52,6 +52,28 @@ class TestBackfills:
         assert [row.run_id for row in between] == [2, 3]
         assert await store.read(lambda tx: tx.backfills.runs_between(2, first=0, last=NOW + 3)) == []
 
+    async def test_finished_requests_and_runs_without_a_row_are_pruned(self, make_store: MakeStore) -> None:
+        """What is active stays, however old, and so does what ended recently."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            put_runs(tx, a_run(2, outcome="succeeded"))
+            for run_id in (1, 2, 3):
+                tx.backfills.add_run(BackfilledRun(run_id, 1, NOW + run_id, None))
+            ids = [tx.backfills.add(_backfill(1)) for _ in range(3)]
+            for backfill_id, ended_at in zip(ids[1:], (NOW + 1, NOW + 9), strict=True):
+                tx.backfills.save(
+                    _backfill(1)._replace(backfill_id=backfill_id, state="done", cursor=2, ended_at=ended_at)
+                )
+            return ids
+
+        active, _, recent = await store.write(put)
+        for expected in (2, 0):
+            assert await store.write(lambda tx: tx.backfills.prune(before=NOW + 5, limit=9)) == expected
+        assert await store.read(lambda tx: tx.backfills.of_runs([1, 2, 3])) == {2: BackfilledRun(2, 1, NOW + 2, None)}
+        assert await store.read(lambda tx: tx.backfills.active()) == [active]
+        assert await store.write(lambda tx: tx.backfills.prune(before=NOW + 10, limit=9)) == 1, recent
+
     async def test_their_runs_come_last(self, make_store: MakeStore) -> None:
         """Runs of people first, then planned ones, then these, whatever the time."""
         store = await make_store()

@@ -396,7 +396,7 @@ class Engine:
             tx.nodes.prune(before=before)
             steps = (
                 *(tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune),
-                *(tx.charges.prune, tx.cancels.prune, tx.merged_runs.prune),
+                *(tx.charges.prune, tx.cancels.prune, tx.merged_runs.prune, tx.backfills.prune),
             )
             found = (step(before=before, limit=PRUNE_STEP, since=self._membership.kept_since) for step in steps)
             return max(more, *found)

@@ -71,3 +71,8 @@ class Backfills(Protocol):
     def runs_between(self, schedule_id: int, *, first: Instant, last: Instant) -> list[BackfilledRun]:
         """The runs of a schedule for instants in [first, last]."""
         ...
+
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        """Delete up to `limit` requests that ended before, except from times before `since`, and as many records of
+        runs that the ledger no longer has; returns the larger number."""
+        ...

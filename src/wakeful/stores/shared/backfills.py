@@ -46,6 +46,20 @@ SELECT {_RUNS.columns} FROM backfilled_runs
 WHERE schedule_id = :schedule_id AND planned_at >= :first AND planned_at <= :last ORDER BY planned_at, run_id
 """
 
+# Forget finished requests, and runs that are no longer in the ledger: old runs are deleted first.
+PRUNE = """
+DELETE FROM backfills WHERE backfill_id IN (
+  SELECT backfill_id FROM backfills
+  WHERE state <> 'active' AND ended_at < :before AND ended_at >= :since ORDER BY backfill_id LIMIT :limit
+)
+"""
+PRUNE_RUNS = """
+DELETE FROM backfilled_runs WHERE run_id IN (
+  SELECT run_id FROM (SELECT run_id FROM backfilled_runs ORDER BY run_id LIMIT :limit) AS oldest
+  WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = oldest.run_id)
+)
+"""
+
 
 class SharedBackfills:
     """See `ports.backfills.Backfills`."""
@@ -86,3 +100,7 @@ class SharedBackfills:
     def runs_between(self, schedule_id: int, *, first: Instant, last: Instant) -> list[BackfilledRun]:
         rows = self._db.rows(BETWEEN, schedule_id=schedule_id, first=first, last=last)
         return list(map(BackfilledRun._make, rows))
+
+    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
+        runs = self._db.change(PRUNE_RUNS, limit=limit)
+        return max(runs, self._db.change(PRUNE, before=before, since=since, limit=limit))
