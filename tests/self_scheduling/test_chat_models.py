@@ -35,11 +35,13 @@ async def serving(model: ScriptedModel) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def assistant(tmp_path: Path, model: ScriptedModel, dialect: str) -> AsyncIterator[tuple[Wakeful, Line]]:
+async def assistant(
+    tmp_path: Path, model: ScriptedModel, dialect: str, *, has_tools: bool = True
+) -> AsyncIterator[tuple[Wakeful, Line]]:
     line = Line()
     async with serving(model) as url:
         make = openai_agent if dialect == "openai" else anthropic_agent
-        settings = ChatSettings(f"{url}/v1" if dialect == "openai" else url, "test-model", "key")
+        settings = ChatSettings(f"{url}/v1" if dialect == "openai" else url, "test-model", "key", has_tools=has_tools)
         app = Wakeful(
             tmp_path / "wakeful.db",
             timezone="UTC",
@@ -94,6 +96,16 @@ async def test_rounds_are_bounded_and_refusals_are_told(tmp_path: Path, dialect:
         assert await app.proposals() == []
         choice = model.asked[ROUNDS_MAX].body["tool_choice"]
         assert choice in ("none", {"type": "none"})
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+async def test_an_agent_with_tools_off_is_offered_none(tmp_path: Path, dialect: str) -> None:
+    model = ScriptedModel()
+    model.reply = "hello"
+    async with assistant(tmp_path, model, dialect, has_tools=False) as (_, line):
+        line.write("12345", "Hi")
+        await until(lambda: ("12345", "hello") in line.sent, lambda: line.sent)
+        assert ["tools" in one.body for one in model.asked] == [False]
 
 
 async def test_an_endpoint_that_knows_no_tools_is_asked_without(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from edges.cli.kit import daemon
+from self_scheduling.inbox import in_the_inbox
 
 PROGRAM = """
 import json, pathlib, sys, time
@@ -29,6 +30,7 @@ def test_a_file_that_appears_during_an_agents_run_is_pending(tmp_path: Path) -> 
     program.write_text(f"HOME = {str(home)!r}\n{PROGRAM}")
     (home / "wakeful.toml").write_text(
         f"[agents.coder]\nadapter = 'command'\nargv = [{sys.executable!r}, {str(program)!r}]\n"
+        "[alerts]\napprovers = ['inbox']\n"
     )
     with daemon(home) as cli:
         assert cli.ask("add", "begin", "--manual", "--prompt", "go", "--set", "agent=coder").code == 0
@@ -37,6 +39,8 @@ def test_a_file_that_appears_during_an_agents_run_is_pending(tmp_path: Path) -> 
         (asked,) = cli.ask("approvals", "-o", "json").json["approvals"]
         assert (asked["slug"], asked["owner"], asked["lineage"]["slug"]) == ("planted", "coder", "begin")
         assert cli.ask("runs", "planted", "-o", "json").json["runs"] == []
+        told = in_the_inbox(cli, "planted")  # the approvers are told once, as of any other proposal
+        assert told.count("coder proposes a new schedule planted") == 1 and "Do my bidding" in told
     with daemon(home) as cli:  # nothing runs now, and the file is still not taken
         listed = cli.ask("ls", "-o", "json").json["schedules"]
         assert {one["slug"]: one["approval"] for one in listed} == {"begin": None, "planted": "pending"}

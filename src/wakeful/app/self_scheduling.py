@@ -29,7 +29,7 @@ from wakeful.core.time.timing_json import timing_to_json
 from wakeful.core.time.when import read_when
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.schedules import approvals, owned, queries
-from wakeful.features.schedules.approval_texts import request_text
+from wakeful.features.schedules.asking import asking
 from wakeful.features.schedules.checks import Checked
 from wakeful.features.schedules.owned import Actor, Written
 from wakeful.features.schedules.views import ScheduleView, view_proposal
@@ -135,9 +135,7 @@ class SelfScheduling(Schedules):
         terms, hooks = self._self_scheduling.value, self._open.hooks
 
         def write(tx: Tx, now: Instant) -> AgentWritten:
-            def ask(tx: Tx, proposal: Proposal, code: str) -> None:
-                self._ask_by_chat(tx, proposal, code, now)
-
+            ask = asking(terms.approvers, self._open.apply, now=now)
             done = owned.put(tx, actor, checked, kind=kind, note=note, terms=terms, hooks=hooks, ask=ask, now=now)
             return _read_back(tx, done, now)
 
@@ -315,12 +313,6 @@ class SelfScheduling(Schedules):
             log.warning("%s by chat from %s refused: %s", answer.decision, who, refused)
             said = f"Nothing was changed: {refused}"
         self._open.apply(tx, Deliver(said, answer.channel, answer.to, is_note=True), now)
-
-    def _ask_by_chat(self, tx: Tx, proposal: Proposal, code: str, now: Instant) -> None:
-        text = request_text(proposal, code, now=now)
-        for approver in self._self_scheduling.value.approvers:
-            channel, _, to = approver.partition(":")
-            self._open.apply(tx, Deliver(text, channel, to or None, slug=proposal.slug, is_note=True), now)
 
 
 _NOT_YOURS: Final = f"an agent may not set it; leave it out. It may set {', '.join(ALLOWED[1:])}"

@@ -27,6 +27,7 @@ _CONFIRM_SAYS: Final = "how long to wait for activity or a reply after the agent
 _SESSIONS_SAYS: Final = "how many sessions are kept; the oldest are dropped first"
 _ANSWER_SAYS: Final = "timeout of one request; the timeout of the run may end it sooner"
 _SYSTEM_SAYS: Final = "the system prompt"
+_TOOLS_SAYS: Final = "whether it is offered the tools with which an agent schedules itself"
 _HEADERS_SAYS: Final = "sent with every request"
 _ENV_SAYS: Final = "environment variables for the program; a value may be a secret"
 _PASSED_SAYS: Final = "names of additional secret variables that the program needs"
@@ -109,6 +110,7 @@ class OpenAIAgent(_AgentTable):
         None, says="maximum length of the reply; default: the server's"
     )
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
+    tools: Annotated[bool, kinds.flag()] = setting(True, says=_TOOLS_SAYS)
     headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
     answer_within: AnswerWithin = setting("10m", says=_ANSWER_SAYS)
     confirm_within: ConfirmWithin = unused("5m")
@@ -124,6 +126,7 @@ class AnthropicAgent(_AgentTable):
     url: Annotated[str, kinds.url()] = setting("https://api.anthropic.com", says="base URL, without /v1/messages")
     max_tokens: Annotated[int, kinds.count(1, 10_000_000)] = setting(4096, says="maximum length of the reply")
     system: Annotated[str | None, kinds.text()] = setting(None, says=_SYSTEM_SAYS)
+    tools: Annotated[bool, kinds.flag()] = setting(True, says=_TOOLS_SAYS)
     headers: Annotated[Mapping[str, Secret], kinds.headers()] = setting({}, says=_HEADERS_SAYS)
     answer_within: AnswerWithin = setting("10m", says=_ANSWER_SAYS)
     confirm_within: ConfirmWithin = unused("5m")
@@ -223,6 +226,7 @@ class PresetAgent(_AgentTable):
     permissions: Annotated[str | None, PERMISSION] = setting(
         None, says="what the agent may do without asking, passed to the program's own flag; default: the program's own"
     )
+    tools: Annotated[bool, kinds.flag()] = setting(True, says=_TOOLS_SAYS)
     cwd: Annotated[Path | None, kinds.folder()] = setting(None, says="working directory; default: the home folder")
     args: Annotated[tuple[str, ...], kinds.listed(_WORD, "list of strings")] = setting((), says="additional arguments")
     env: Annotated[Mapping[str, str | Secret], kinds.variables()] = setting({}, says=_ENV_SAYS)

@@ -220,11 +220,27 @@ def _propose(
     """A proposal, in place of the one there may be for this slug; nothing of it is planned."""
     limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
     _close_pending(tx, actor.agent, definition.slug, now)
+    proposal = _ask_for(tx, actor, existing, definition, kind, note, terms, ask, now)
+    return Written("pending", definition.slug, proposal)
+
+
+def _ask_for(
+    tx: Tx,
+    actor: Actor,
+    existing: Schedule | None,
+    definition: Definition,
+    kind: OwnedKind,
+    note: str | None,
+    terms: SelfSchedulingTerms,
+    ask: AskPerson,
+    now: Instant,
+) -> Proposal:
+    """A new proposal; the approvers get it with a code."""
     code = new_code() if terms.approvers else None
     proposal = _proposal(tx, actor, existing, definition, kind, note, code, now)
     if code is not None:
         ask(tx, proposal, code)
-    return Written("pending", definition.slug, proposal)
+    return proposal
 
 
 def _proposal(
@@ -270,7 +286,9 @@ def new_code() -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
 
 
-def propose_file(tx: Tx, checked: Checked, *, host: str, terms: SelfSchedulingTerms, now: Instant) -> Proposal | None:
+def propose_file(
+    tx: Tx, checked: Checked, *, host: str, terms: SelfSchedulingTerms, ask: AskPerson, now: Instant
+) -> Proposal | None:
     """The proposal for a definition file that appeared while an agent's program was running here: the program may have
     written it. None if there is no such program, or nothing to approve."""
     definition = checked.definition
@@ -287,7 +305,7 @@ def propose_file(tx: Tx, checked: Checked, *, host: str, terms: SelfSchedulingTe
     if newest is not None and newest.status == "pending":
         tx.proposals.save([newest._replace(status="replaced", decided_at=now, decided_by=actor.agent)])
     note = "a definition file that appeared during the run"
-    return _proposal(tx, actor, None, definition, "schedule", note, None, now)
+    return _ask_for(tx, actor, None, definition, "schedule", note, terms, ask, now)
 
 
 def _at_work(tx: Tx, host: str) -> Actor | None:

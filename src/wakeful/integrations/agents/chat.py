@@ -50,6 +50,7 @@ class ChatSettings:
     api_key: str | None = field(default=None, repr=False)
     system: str | None = None
     max_tokens: int | None = None
+    has_tools: bool = True  # whether the model is offered the tools of the turn
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     answer_within: Duration = 10 * MINUTE  # for one request; the run's own timeout may end it sooner
 
@@ -128,7 +129,7 @@ class ChatAgent:
         self._dialect = dialect
         self._settings = settings
         self._transcripts = transcripts
-        self._has_tools = True  # until the endpoint refuses them
+        self._has_tools = settings.has_tools  # until the endpoint refuses them
         self._client = Client(clock, settings.url, {**dialect.headers(settings.api_key), **settings.headers}, listener)
 
     def check(self, config: Mapping[str, Any]) -> str | None:

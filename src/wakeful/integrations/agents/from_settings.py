@@ -96,6 +96,7 @@ def _chat(one: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
         api_key=_revealed(one.api_key),
         system=one.system,
         max_tokens=one.max_tokens,
+        has_tools=one.tools,
         headers=_all_revealed(one.headers),
         answer_within=one.answer_within,
     )
@@ -136,6 +137,7 @@ def _preset(one: written.PresetAgent, home: Path) -> PresetSettings:
         cwd=str(one.cwd or home),
         model=one.model,
         permissions=one.permissions,
+        has_tools=one.tools,
         args=one.args,
         env=env,
         pass_env=(*preset.pass_env, *one.pass_env),

@@ -45,6 +45,7 @@ class PresetSettings:
     cwd: str | None = None
     model: str | None = None
     permissions: str | None = None
+    has_tools: bool = True  # whether the program is given our MCP server
     args: tuple[str, ...] = ()
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
@@ -115,7 +116,8 @@ class PresetAgent:
         prompt = marked(turn.prompt, turn.fire.slug)
         new = _new_session(turn.fire) if turn.is_persistent and session_id is None else None
         ask = self._ask(prompt, session_id, new, turn.config)
-        ask = ask._replace(tools_url=_tools_url(turn.fire), cost_max=turn.fire.cost_max)
+        tools_url = _tools_url(turn.fire) if settings.has_tools else None
+        ask = ask._replace(tools_url=tools_url, cost_max=turn.fire.cost_max)
         launch = settings.preset.launch(ask)
         if settings.preset.names_sessions and new is not None:
             await in_thread(partial(_make_folder, self._notes.folder), name="agent")

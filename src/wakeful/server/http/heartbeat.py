@@ -1,6 +1,7 @@
 """`/api/wake`, `/api/heartbeat`, `/api/system-events` and `/api/hooks`."""
 
 import hmac
+import logging
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ from wakeful.app.heartbeat import heartbeat_json
 from wakeful.config import SettingsStatus
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
+from wakeful.core.self_scheduling.proposals import read_answer
 from wakeful.features.heartbeat.commands import WakeResult
 from wakeful.features.heartbeat.queries import event_json
 from wakeful.features.heartbeat.rules import HEARTBEAT
@@ -21,6 +23,8 @@ from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Refused
 from wakeful.server.http.requests import new_router, read_json, read_object, run_id_of, text_of, until_of
 from wakeful.server.http.shapes import Pause, answer, body, problems
+
+log = logging.getLogger("wakeful.approvals")
 
 HookPath = Annotated[str, Path(description="a table under [hooks] in wakeful.toml", examples=["door"])]
 
@@ -44,7 +48,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         caller = caller_of(request.scope)
         woken = await app.wake(
             "manual" if reason is None else reason,
-            *_about(data),
+            *_about(data, "a wake"),
             run=_asking_run(data),
             by_run=caller is not None and caller.run_id is not None,
         )
@@ -106,7 +110,8 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
             text = "there is no such hook, or the token is wrong; see [hooks] in wakeful.toml"
             raise Refused(401, text, headers={"WWW-Authenticate": "Bearer"})
         data = await _called_with(request)
-        woken = await app.wake("hook", *_about(data), source=f"hook:{name}")
+        source = f"hook:{name}"
+        woken = await app.wake("hook", *_about(data, source), source=source)
         return JSONResponse(_woken_json(woken), status_code=202)
 
     return router
@@ -120,11 +125,14 @@ def _woken_json(woken: WakeResult) -> dict[str, Any]:
     return out
 
 
-def _about(data: Mapping[str, Any]) -> tuple[str | None, str | None]:
+def _about(data: Mapping[str, Any], source: str) -> tuple[str | None, str | None]:
     """The text for the agent, and its key."""
     text, key = text_of(data, "text"), text_of(data, "contextKey")
     if text is None and key is not None:
         refuse("contextKey", "needs text; give both, or leave it out")
+    if text is not None and read_answer(text) is not None:
+        log.warning("a decision on a proposal was sent as the text of %s; it was refused", source)
+        refuse("text", "is a decision on a proposal, which is not accepted here; use wakeful approvals")
     return text, key
 
 

@@ -15,6 +15,7 @@ from wakeful.app.bootstrap import Parts
 from wakeful.core.errors import Invalid, refuse
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.schedules import queries
+from wakeful.features.schedules.asking import asking
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.commands import Put
 from wakeful.features.schedules.owned import propose_file
@@ -187,7 +188,10 @@ class MirrorSync:
         definition = definition_of(value, slug, before, self._which, default_zone=parts.conditions.default_zone)
         checked = check(definition, parts.conditions, now=now)
         terms, host = parts.self_scheduling.value, socket.gethostname()
-        proposal = await parts.store.write(lambda tx: propose_file(tx, checked, host=host, terms=terms, now=now))
+        ask = asking(terms.approvers, parts.apply, now=now)
+        proposal = await parts.store.write(
+            lambda tx: propose_file(tx, checked, host=host, terms=terms, ask=ask, now=now)
+        )
         if proposal is not None:
             why = f"{proposal.owner} was running when it appeared, so a person has to approve it"
             status = proposal.status_at(now)

@@ -1,12 +1,22 @@
 """OpenCode. The prompt goes over stdin; tokens come with every step and are added up."""
 
+import json
 from dataclasses import replace
 from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_cost, is_count, usage
 from wakeful.core.time.instants import MINUTE
 from wakeful.integrations.agents.limits import printed_reset
-from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
+from wakeful.integrations.agents.presets.preset import (
+    TOKEN_VARIABLE,
+    TOOLS,
+    Ask,
+    Launch,
+    Preset,
+    Printed,
+    Reading,
+    ReadMoment,
+)
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import told
@@ -22,7 +32,14 @@ def launch(ask: Ask) -> Launch:
     argv += ["--session", ask.session_id] if ask.session_id else []
     argv += ["--model", ask.model] if ask.model else []
     argv += ["--auto"] if ask.permissions == _AUTO else []
-    return Launch((*argv, *ask.args), ask.prompt)
+    return Launch((*argv, *ask.args), ask.prompt, _tools(ask.tools_url) if ask.tools_url else {})
+
+
+def _tools(url: str) -> dict[str, str]:
+    """Our MCP server, added to the person's own settings; the program takes the run's token from its environment."""
+    headers = {"Authorization": f"Bearer {{env:{TOKEN_VARIABLE}}}"}
+    server = {"type": "remote", "url": url, "headers": headers, "oauth": False, "enabled": True}
+    return {"OPENCODE_CONFIG_CONTENT": json.dumps({"mcp": {TOOLS: server}})}
 
 
 def read(printed: Printed, now: ReadMoment) -> Reading:
