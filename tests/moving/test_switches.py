@@ -1,6 +1,9 @@
 """Switching jobs off in their own files: exactly these, with a backup next to the file."""
 
 import json
+import os
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -8,8 +11,10 @@ from typing import Any
 import pytest
 
 from moving.kit import read
+from wakeful.integrations.imports.crontab import USER_PLACE
 from wakeful.integrations.imports.entries import Entry
-from wakeful.integrations.imports.switches import switches
+from wakeful.integrations.imports.switches import MARK, CrontabSwitch, switches
+from wakeful.ports.moving import SwitchFailed
 
 JOB = {
     "prompt": "My tasks", "payload": {"kind": "systemEvent", "text": "Hi"},
@@ -73,6 +78,50 @@ async def test_a_codex_automation(tmp_path: Path, status: str) -> None:
     assert after.is_paused and after.action == entry.action and "# mine" in path.read_text()
     assert tomllib.loads(path.read_text())["status"] == "PAUSED"
     assert (path.parent / "automation.toml.wakeful-backup").read_text() == AUTOMATION + status
+
+
+def program(folder: Path, script: str) -> str:
+    made = folder / "crontab"
+    made.write_text(f"#!/bin/sh\n{script}\n")
+    made.chmod(0o755)
+    return str(made)
+
+
+async def test_a_crontab_that_cannot_be_listed_is_not_off(tmp_path: Path) -> None:
+    """Otherwise both would run. Without a table there is nothing left to switch off."""
+    what = [{"place": USER_PLACE, "line": "0 0 31 2 * true"}]
+    denied = CrontabSwitch(inline, backups=tmp_path, program=program(tmp_path, "echo not allowed >&2; exit 1"))
+    with pytest.raises(SwitchFailed, match="not allowed"):
+        await denied.is_off(what)
+    empty = CrontabSwitch(inline, backups=tmp_path, program=program(tmp_path, "echo no crontab for me >&2; exit 1"))
+    assert await empty.is_off(what)
+
+
+def of_nobody(*arguments: str, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    argv = ["crontab", "-u", "nobody", *arguments]
+    return subprocess.run(argv, input=text, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.torture
+@pytest.mark.skipif(os.getuid() != 0 or shutil.which("crontab") is None, reason="needs root and cron's own crontab")
+async def test_the_real_program_crontab(tmp_path: Path) -> None:
+    """A table of the user nobody, with a line that never runs. Variables, comments and other lines stay."""
+    if of_nobody("-l").returncode == 0:
+        pytest.skip("the user nobody has a crontab")
+    table = "# mine\nLANG=C\n0 0 31 2 * true\n0 0 30 2 * true  # other\n"
+    switch = CrontabSwitch(inline, backups=tmp_path, program=program(tmp_path, 'exec crontab -u nobody "$@"'))
+    what = [{"place": USER_PLACE, "line": "0 0 31 2 * true"}]
+    try:
+        assert await switch.is_off(what)
+        assert of_nobody("-", text=table).returncode == 0
+        assert not await switch.is_off(what)
+        await switch.switch_off(what, within=60_000)
+        assert await switch.is_off(what)
+        after = table.replace("0 0 31", f"{MARK}0 0 31")
+        assert of_nobody("-l").stdout == after
+        assert (tmp_path / "crontab.wakeful-backup").read_text() == table
+    finally:
+        of_nobody("-r")
 
 
 async def test_a_caco_schedule(tmp_path: Path) -> None:

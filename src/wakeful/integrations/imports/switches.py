@@ -23,6 +23,7 @@ from wakeful.ports.moving import SwitchFailed
 InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 MARK: Final = "# switched off by wakeful: "
 BACKUP: Final = ".wakeful-backup"
+_NO_TABLE: Final = re.compile("no crontab|no such file", re.IGNORECASE)
 What: TypeAlias = Mapping[str, Any]
 
 
@@ -68,7 +69,11 @@ class CrontabSwitch(_Threaded):
         if place != USER_PLACE:
             return _read(Path(place)).split("\n")
         ended = _run([self._program, "-l"], 10)
-        return ended.stdout.split("\n") if ended.returncode == 0 else []
+        if ended.returncode == 0:
+            return ended.stdout.split("\n")
+        if _NO_TABLE.search(ended.stderr):
+            return []
+        raise SwitchFailed(f"{self._program} -l ended with {ended.returncode}: {ended.stderr.strip()[:300]}")
 
     def _write(self, place: str, before: str, after: str, within: float) -> None:
         if place != USER_PLACE:
