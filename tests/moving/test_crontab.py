@@ -30,7 +30,7 @@ def oracle(expression: str, zone: str, start: int, count: int) -> list[int]:
 
 def test_the_next_hundred_times_are_crons_own() -> None:
     """By cronsim under Debian's rules, across changes of the clock."""
-    compare("Europe/Berlin", (STARTS[1], STARTS[4]))
+    compare("Europe/Berlin", (STARTS[4],))
 
 
 @pytest.mark.torture

@@ -100,7 +100,7 @@ async def there_and_back(definitions: Sequence[Definition]) -> None:
             assert await second.export() == files
 
 
-@settings(max_examples=examples(10), deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(5), deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(LISTS)
 def test_a_round_trip_is_the_identity(definitions: list[Definition]) -> None:
     """Exported files change nothing where they come from, and give the same files from an empty store."""

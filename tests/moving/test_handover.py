@@ -126,7 +126,9 @@ async def take_over(world: World, folder: Path, *, kill_at: int | None, off: str
 
 
 @pytest.mark.parametrize("off", ["0s", pytest.param("7m", marks=pytest.mark.torture)])
-@pytest.mark.parametrize("kill_at", [None, *range(1, 7)])
+@pytest.mark.parametrize(
+    "kill_at", [None, 4, *(pytest.param(step, marks=pytest.mark.torture) for step in (1, 2, 3, 5, 6))]
+)
 @virtual
 async def test_each_run_happens_once_in_all(world: World, kill_at: int | None, off: str) -> None:
     """11:59:30, with a job at 12:00: with kill -9 before and after each look at the crontab and each change of it, and
@@ -150,7 +152,9 @@ async def test_each_run_happens_once_in_all(world: World, kill_at: int | None, o
     assert stage == "done"
 
 
-@pytest.mark.parametrize("commits", range(0, 5))
+@pytest.mark.parametrize(
+    "commits", [1, 2, *(pytest.param(commits, marks=pytest.mark.torture) for commits in (0, 3, 4))]
+)
 @virtual
 async def test_a_crash_at_any_commit(world: World, commits: int) -> None:
     """The process dies right after the n-th commit since the request, before it knows of it."""

@@ -41,8 +41,8 @@ def oracle(lines: list[str], zone: str, start: int, count: int) -> dict[str, lis
 
 @needs_oracle
 def test_the_next_hundred_times_are_systemds_own() -> None:
-    """Across changes of the clock; both by its rules and as our schedule."""
-    compare("Europe/Berlin", STARTS[1:2])
+    """Across a change of the clock; both by its rules and as our schedule. Every fourth line; all of them below."""
+    compare(LINES[::4], "Europe/Berlin", STARTS[1:2])
 
 
 @needs_oracle
@@ -51,14 +51,14 @@ def test_the_next_hundred_times_are_systemds_own() -> None:
 def test_the_next_hundred_times_are_systemds_own_everywhere(zone: str) -> None:
     """In more zones, from before and after each change of the clock. Not in Cairo, where midnight is left out: there
     systemd-analyze 252 gives up."""
-    compare(zone, STARTS)
+    compare(LINES, zone, STARTS)
 
 
-def compare(zone: str, starts: Sequence[int]) -> None:
+def compare(lines: list[str], zone: str, starts: Sequence[int]) -> None:
     assert len(LINES) >= 40
     for start in starts:
-        expected = oracle(LINES, zone, start, 100)
-        for line in LINES:
+        expected = oracle(lines, zone, start, 100)
+        for line in lines:
             calendar, count = parse_calendar(line, zone), len(expected[line])
             # systemd's calendar ends with the year 2199, before the hundredth leap day.
             assert count == 100 or (calendar.years is not None and count <= 1) or line.startswith("*-02-29")
