@@ -9,11 +9,23 @@ from features.money_kit import Spender, open_spending
 from wakeful import every, once
 from wakeful.app.money import Budgets
 from wakeful.core.errors import Invalid
+from wakeful.core.run.results import Failed, Result
 from wakeful.core.time.instants import HOUR
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.features.money.feature import Money
+from wakeful.features.money.terms import MoneyTerms
+from wakeful.ports.action import Fire, Ladder
 
 QUIET = HeartbeatTerms(enabled=False)
+
+
+class Unreachable(Spender):
+    """Its connection is refused."""
+
+    async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:
+        await super().perform(spec, fire, ladder)
+        return Failed("connection refused", rung="claimed")
 
 
 async def _prompt(app: Bench, slug: str, timing: Any = None, **options: Any) -> None:
@@ -337,3 +349,41 @@ async def test_without_the_brake_it_is_only_reported(world: World) -> None:
     await world.sleep("2h")
     assert world.reported() == ["expensive:default"]
     assert len(agent.fires) == 21
+
+
+@virtual
+async def test_a_turn_that_was_never_sent_costs_nothing(world: World) -> None:
+    """The connection was refused: nothing is charged, although no cost is known and everything left was reserved."""
+    agent = Unreachable(world)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "report", budget={"perDay": 1.0})
+    await world.sleep("1h1m")
+    assert (await app.runs("report", limit=1))[0].error == "connection refused"
+    assert agent.fires
+    assert [(spent, reserved) for _, _, spent, reserved in _sums(world)] == [(0, 0), (0, 0)]
+    assert world.query("SELECT count(*) FROM charges") == [(0,)]
+
+
+@pytest.mark.parametrize(("other", "is_same"), [(Budgets(day=1.0), True), (Budgets(day=2.0), False)])
+@virtual
+async def test_nodes_compare_their_budgets(world: World, other: Budgets, is_same: bool) -> None:
+    """What a node publishes differs if its [budgets] do, so that `doctor` finds it."""
+    published: list[str] = []
+    for budgets in (Budgets(day=1.0), other):
+        app = await open_spending(world, Spender(world), budgets=budgets)
+        await world.sleep("1m")
+        published += [str(terms) for (terms,) in world.query("SELECT terms FROM nodes ORDER BY node_id DESC LIMIT 1")]
+        await app.stop()
+    assert all(published) and (published[0] == published[1]) is is_same
+
+
+@virtual
+async def test_changed_budgets_are_published(world: World) -> None:
+    """Without a restart, when the settings change."""
+    money = Money(MoneyTerms(warn_at=0.5), read=lambda new: new)
+    await open_spending(world, Spender(world), budgets=money)
+    await world.sleep("1m")
+    before = world.query("SELECT terms FROM nodes")
+    money._changed(None, MoneyTerms(warn_at=0.9))
+    await world.sleep("1h")
+    assert world.query("SELECT terms FROM nodes") != before

@@ -76,11 +76,13 @@ class Delivering:
         *,
         explain: Explain,
         ack_token: Callable[[], str],
+        shared: Callable[[], object] = lambda: None,
     ) -> None:
         self._make_channels = channels
         self._ack_token = ack_token  # which word no person is ever told
         self._limits = Live(limits)
         self._alerts = Live(alerts)
+        self._shared = shared  # further settings that all nodes must share
         self._explain = explain
         self._registry = ChannelRegistry()
         self._context: FeatureContext | None = None
@@ -146,8 +148,9 @@ class Delivering:
 
     @property
     def terms_hash(self) -> str:
-        """A hash of the settings that all nodes on a store must share, because any node may send the report."""
-        return hashlib.sha256(repr(self._alerts.value).encode()).hexdigest()[:16]
+        """A hash of the settings that all nodes on a store must share, because any node may send the report or start
+        the run."""
+        return hashlib.sha256(repr((self._alerts.value, self._shared())).encode()).hexdigest()[:16]
 
     def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
         """Add a channel that is a function; returns a function that removes it."""

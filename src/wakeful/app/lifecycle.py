@@ -132,6 +132,7 @@ class AppLifecycle:
             alerts or AlertTerms(),
             explain=self._explain,
             ack_token=lambda: self._heartbeat.terms.ack.token,
+            shared=lambda: self._money.terms.shared,
         )
         self._self_scheduling = Live(self_scheduling or SelfSchedulingTerms())
         self._bus = Bus()
@@ -169,7 +170,8 @@ class AppLifecycle:
             self._clock = clock
         try:
             self._parts = parts = await self._assemble(store, self._clock, self._complete_setup(store, poll))
-            parts.engine.publish_terms(self._delivering.terms_hash)
+            self._money.on_change = lambda: parts.engine.publish_terms(self._delivering.terms_hash)
+            self._money.on_change()
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
 

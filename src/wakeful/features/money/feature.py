@@ -37,6 +37,7 @@ class Money:
         self._read = read  # reads the terms from changed settings
         self._terms_of: TermsOf = lambda _tx, _run: None
         self._zone: Callable[[], str] = lambda: "UTC"
+        self.on_change: Callable[[], None] = lambda: None  # called after the terms have changed
 
     @property
     def zone(self) -> str:
@@ -91,6 +92,7 @@ class Money:
     def _changed(self, _old: Any, new: Any) -> None:
         if self._read is not None:
             self.terms = self._read(new)
+            self.on_change()
 
     def used_up(self, tx: Tx, agent: str, now: Instant) -> str | None:
         """A note for a person whose message is answered although a budget is used up."""

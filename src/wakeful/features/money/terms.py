@@ -28,6 +28,11 @@ class MoneyTerms:
     brake: bool = False
     agents: Mapping[str, AgentPricing] = field(default_factory=dict)
 
+    @property
+    def shared(self) -> object:
+        """What all nodes on a store must have in common: `[budgets]`. Agents and their budgets may differ by node."""
+        return (tuple(limit for limit in self.limits if limit.scope == EVERYTHING), self.warn_at, self.brake)
+
     def has_prices(self, agent: str, model: str | None = None) -> bool:
         """Whether the cost of an agent's turns will be known."""
         known = self.agents.get(agent)

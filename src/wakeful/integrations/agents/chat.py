@@ -221,7 +221,9 @@ class ChatAgent:
                     headers=headers,
                     limit=self._settings.answer_within,
                 )
-        except (NoConnection, NoAnswer) as error:
+        except NoConnection as error:  # nothing was sent, so nothing is charged
+            return Failed(str(error), rung=None if ask.rounds else "claimed")
+        except NoAnswer as error:
             return Failed(str(error))
         if not response.is_ok:
             failed = self._client.failure(response)
