@@ -173,6 +173,9 @@ class SelfScheduling(Schedules):
         command = shown.get("command")
         if isinstance(command, Mapping) and set(command) - {"argv"}:
             errors.append(FieldError("command", "an agent may give argv only; leave the rest out"))
+        session = shown.get("sessionConfig")
+        if isinstance(session, Mapping) and set(session) - {"persistSession"}:
+            errors.append(FieldError("sessionConfig", "an agent may set persistSession only; leave the rest out"))
         if errors:
             raise Invalid(*errors)
         written = {**shown, "slug": slug}
@@ -273,7 +276,9 @@ class SelfScheduling(Schedules):
 
         def look(tx: Tx) -> list[dict[str, Any]]:
             return [
-                approvals.proposal_json(row, now=now, estimate=approvals.estimate_of(tx, row, now=now))
+                approvals.proposal_json(
+                    row, approvals.base_of(tx, row), now=now, estimate=approvals.estimate_of(tx, row, now=now)
+                )
                 for row in tx.proposals.pending(now=now)
             ]
 
@@ -285,7 +290,7 @@ class SelfScheduling(Schedules):
 
         def write(tx: Tx, now: Instant) -> dict[str, Any]:
             done = approvals.decide(tx, proposal_id, decision, by=by, conditions=conditions, hooks=hooks, now=now)
-            return approvals.proposal_json(done.proposal, now=now) | {"missed": done.is_missed}
+            return approvals.proposal_json(done.proposal, done.before, now=now) | {"missed": done.is_missed}
 
         try:
             decided = await self._command(write)

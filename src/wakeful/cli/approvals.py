@@ -53,20 +53,17 @@ def _decide(invocation: Invocation, action: str, proposal: str) -> None:
 
 
 def _show(one: Mapping[str, Any]) -> None:
-    from wakeful.features.schedules.approval_texts import visible
+    from wakeful.features.schedules.approval_texts import Change, action_lines, change_lines, visible
 
     now = times.now()
-    definition = one["definition"]
     change = "a new schedule" if one["change"] == "create" else "a change"
     say(f"{one['id']}  {one['slug']}: {change} by {one['owner']}, {times.relative(times.parse(one['askedAt']), now)}")
     say(f"  when    {one['understood']}")
     if one["next"]:
         say(f"  next    {times.relative(times.parse(one['next'][0]), now)}")
-    for name in ("prompt", "command", "http", "event"):
-        if name in definition:
-            text = definition[name] if isinstance(definition[name], str) else str(definition[name])
-            say(f"  {name}")
-            say("\n".join(f"    {line}" for line in visible(text).split("\n")))
+    changes = [Change(change["field"], change["old"], change["new"]) for change in one["changes"]]
+    lines = [*action_lines(one["definition"]), *change_lines(changes, is_new=one["change"] == "create")]
+    say("\n".join(f"  {line}" for text in lines for line in text.split("\n")))
     if one["note"]:
         say("  note")
         say("\n".join(f"    {line}" for line in visible(one["note"]).split("\n")))

@@ -13,7 +13,7 @@ PATIENCE: Final = 3.0
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")
 BESIDES: Final = (
     *("channels", "deliveries", "heartbeat", "slots", "workflows"),
-    *("alerts", "nodes", "settings", "overdue", "lag"),
+    *("alerts", "approvals", "nodes", "settings", "overdue", "lag"),
 )
 """Checks of `/healthz`, other than the clock, that `doctor` does not make itself."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]

@@ -9,6 +9,7 @@ that was shown. A proposal that is a week old counts as expired, without anythin
 """
 
 import hashlib
+import json
 import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -81,9 +82,10 @@ class Ownership(NamedTuple):
         return Lineage(self.run_id, self.run_slug, self.depth)
 
 
-def code_digest(code: str, definition: str) -> str:
-    """What is stored of a code: it is bound to the text that was shown with it."""
-    return hashlib.sha256(f"{code.upper()}\0{definition}".encode()).hexdigest()
+def code_digest(code: str, proposal: Proposal) -> str:
+    """What is stored of a code: it is bound to everything that was shown with it."""
+    shown = proposal._replace(status="pending", decided_at=None, decided_by=None, code_digest=None)
+    return hashlib.sha256(json.dumps([code.upper(), *shown], ensure_ascii=False).encode()).hexdigest()
 
 
 def read_answer(text: str) -> tuple[Decision, str] | None:

@@ -5,10 +5,11 @@ the direction of writing. Each line of it is quoted with a bar, and what cannot 
 
 import json
 import unicodedata
-from typing import Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
-from wakeful.core.schedule.actions import Command, Prompt
-from wakeful.core.schedule.definition_json import decode_definition, definition_to_json
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.definition_json import ACTIONS, decode_definition, definition_to_json
 from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import next_n
@@ -16,7 +17,19 @@ from wakeful.core.time.timing_words import describe
 
 SHOWN_MAX: Final = 3_000
 """A longer text does not fit a chat message, and cannot be approved there."""
-_HIDDEN: Final = frozenset({"Cc", "Cf", "Co", "Cs", "Zl", "Zp"})
+_HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+_BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
+"""Letters, marks and symbols that show as nothing."""
+_SELECTORS: Final = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
+"""Variation selectors: they are not shown, and can carry a hidden text."""
+
+
+class Change(NamedTuple):
+    """A field that a proposal sets; `old` is None for a new schedule, and None is a default."""
+
+    field: str
+    old: Any
+    new: Any
 
 
 def visible(text: str) -> str:
@@ -26,36 +39,65 @@ def visible(text: str) -> str:
 
 
 def _seen(character: str) -> str:
-    if unicodedata.category(character) not in _HIDDEN:
+    is_blank = character in _BLANK or any(ord(character) in selectors for selectors in _SELECTORS)
+    is_odd_space = unicodedata.category(character) == "Zs" and character != " "
+    if not is_blank and not is_odd_space and unicodedata.category(character) not in _HIDDEN:
         return character
     return f"\\u{{{ord(character):x}}}"
 
 
-def details(proposal: Proposal, *, now: Instant) -> list[str]:
-    """What is proposed, line by line."""
-    definition = decode_definition(proposal.definition)
-    action = definition.action
-    change = "a new schedule" if proposal.schedule_id is None else "a change of"
-    lines = [f"{proposal.owner} proposes {change} {proposal.slug}", f"When: {describe(definition.timing)}"]
-    following = next_n(definition.timing, now, 3)
-    if following:
-        lines.append(f"Next: {', '.join(format_instant(at) for at in following)}")
-    if isinstance(action, Prompt):
-        lines += ["Prompt:", visible(action.text)]
-    elif isinstance(action, Command):
-        lines += ["Command:", visible(json.dumps(list(action.argv), ensure_ascii=False))]
-    else:
-        lines += ["Action:", visible(json.dumps(definition_to_json(definition), ensure_ascii=False))]
-    if proposal.note:
-        lines += ["Note:", visible(proposal.note)]
-    if proposal.run_id is not None:
-        lines.append(f"Asked during run {proposal.run_id} of {proposal.run_slug}, depth {proposal.depth}")
+def changes_of(proposal: Proposal, before: Definition | None) -> list[Change]:
+    """Every field that is not a default; for a change of a schedule, every field that would be different."""
+    new = definition_to_json(decode_definition(proposal.definition))
+    old = {} if before is None else definition_to_json(before)
+    names = [name for name in (*new, *(name for name in old if name not in new)) if name != "slug"]
+    return [Change(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
+
+
+def change_lines(changes: Iterable[Change], *, is_new: bool) -> list[str]:
+    """The fields of a proposal, line by line, other than those that have lines of their own."""
+    lines: list[str] = []
+    for field, old, new in changes:
+        if is_new and field not in ("schedule", *ACTIONS):
+            lines.append(f"{field}: {_one_line(new)}")
+        elif not is_new and isinstance(old, str) and field in ACTIONS:
+            lines += [f"{field} until now:", visible(old)]
+        elif not is_new:
+            lines.append(f"{field}: {_one_line(old)} → {_one_line(new)}")
     return lines
 
 
-def request_text(proposal: Proposal, code: str, *, now: Instant) -> str:
+def _one_line(value: Any) -> str:
+    return "(default)" if value is None else "".join(map(_seen, json.dumps(value, ensure_ascii=False)))
+
+
+def action_lines(definition: dict[str, Any]) -> list[str]:
+    """What a definition does: its prompt as text, anything else as JSON."""
+    (name,) = (name for name in ACTIONS if name in definition)
+    value = definition[name]
+    return [f"{name}:", visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
+
+
+def details(proposal: Proposal, before: Definition | None, *, now: Instant) -> list[str]:
+    """What is proposed, line by line; `before` is the schedule it would change."""
+    definition = decode_definition(proposal.definition)
+    change = "a new schedule" if proposal.schedule_id is None else "a change of"
+    lines = [f"{proposal.owner} proposes {change} {proposal.slug}", f"when: {describe(definition.timing)}"]
+    following = next_n(definition.timing, now, 3)
+    if following:
+        lines.append(f"next: {', '.join(format_instant(at) for at in following)}")
+    lines += action_lines(definition_to_json(definition))
+    lines += change_lines(changes_of(proposal, before), is_new=proposal.schedule_id is None)
+    if proposal.note:
+        lines += ["note:", visible(proposal.note)]
+    if proposal.run_id is not None:
+        lines.append(f"asked during run {proposal.run_id} of {proposal.run_slug}, depth {proposal.depth}")
+    return lines
+
+
+def request_text(proposal: Proposal, before: Definition | None, code: str, *, now: Instant) -> str:
     """The message to those who may approve by chat."""
-    text = "\n".join(details(proposal, now=now))
+    text = "\n".join(details(proposal, before, now=now))
     if len(text) > SHOWN_MAX:
         short = f"{proposal.owner} proposes {proposal.slug}, which is too long to be shown here."
         return f"{short}\nDecide on the command line: wakeful approvals show {proposal.proposal_id}"

@@ -17,6 +17,7 @@ from wakeful.core.time.timing import Once, is_past, next_n, resolved, tally
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.alarms import decided, record
+from wakeful.features.schedules.approval_texts import changes_of
 from wakeful.features.schedules.checks import Conditions, check
 from wakeful.features.schedules.compiled import compile_definition
 from wakeful.features.schedules.views import lineage_json
@@ -33,6 +34,7 @@ class Decided(NamedTuple):
 
     proposal: Proposal
     is_missed: bool = False  # approved, but its only time had passed
+    before: Definition | None = None  # the schedule that it changed
 
 
 def decide(
@@ -64,7 +66,7 @@ def decide_by_code(
 ) -> Decided:
     """Approve or reject the proposal that was shown with this code; a code is used once."""
     for pending in tx.proposals.pending(now=now):
-        if pending.code_digest is not None and pending.code_digest == code_digest(code, pending.definition):
+        if pending.code_digest is not None and pending.code_digest == code_digest(code, pending):
             proposal = tx.proposals.get(pending.proposal_id)
             if proposal is not None:
                 return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
@@ -87,13 +89,13 @@ def _decide(
     if status != "pending":
         raise Conflict(f"proposal {proposal.proposal_id} was {status}; it cannot be decided again")
     tx.ownerships.lock(proposal.owner)
-    is_missed = False
+    is_missed, before = False, base_of(tx, proposal)
     if decision == "approve":
         is_missed = _apply(tx, proposal, conditions, hooks, now)
     status = "approved" if decision == "approve" else "rejected"
     closed = proposal._replace(status=status, decided_at=now, decided_by=by, code_digest=None)
     tx.proposals.save([closed])
-    return Decided(closed, is_missed)
+    return Decided(closed, is_missed, before)
 
 
 def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHooks, now: Instant) -> bool:
@@ -144,7 +146,17 @@ def _ownership(proposal: Proposal, schedule_id: int, now: Instant) -> Ownership:
     )
 
 
-def proposal_json(proposal: Proposal, *, now: Instant, estimate: float | None = None) -> dict[str, Any]:
+def base_of(tx: Tx, proposal: Proposal) -> Definition | None:
+    """The schedule that a proposal would change, as it is now."""
+    if proposal.schedule_id is None:
+        return None
+    schedule = tx.schedules.by_ids([proposal.schedule_id]).get(proposal.schedule_id)
+    return None if schedule is None else decode_definition(schedule.definition)
+
+
+def proposal_json(
+    proposal: Proposal, before: Definition | None, *, now: Instant, estimate: float | None = None
+) -> dict[str, Any]:
     """The JSON shape of a proposal."""
     definition = decode_definition(proposal.definition)
     after = next_n(definition.timing, now, TIMES_SHOWN)
@@ -154,6 +166,7 @@ def proposal_json(proposal: Proposal, *, now: Instant, estimate: float | None = 
         "slug": proposal.slug,
         "change": "create" if proposal.schedule_id is None else "edit",
         "definition": definition_to_json(definition),
+        "changes": [change._asdict() for change in changes_of(proposal, before)],
         "understood": describe(definition.timing),
         "note": proposal.note,
         "next": [format_instant(at) for at in after],

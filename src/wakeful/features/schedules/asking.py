@@ -6,6 +6,7 @@ from wakeful.core.run.effects import Deliver, Effect
 from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.approval_texts import request_text
+from wakeful.features.schedules.approvals import base_of
 from wakeful.features.schedules.owned import AskPerson
 from wakeful.ports.store import Tx
 
@@ -14,7 +15,7 @@ def asking(approvers: Sequence[str], apply: Callable[[Tx, Effect, Instant], bool
     """What sends a proposal with its code to each approver (`channel:to`), in the transaction that writes it."""
 
     def ask(tx: Tx, proposal: Proposal, code: str) -> None:
-        text = request_text(proposal, code, now=now)
+        text = request_text(proposal, base_of(tx, proposal), code, now=now)
         for approver in approvers:
             channel, _, to = approver.partition(":")
             apply(tx, Deliver(text, channel, to or None, slug=proposal.slug, is_note=True), now)

@@ -271,8 +271,10 @@ def _proposal(
         expires_at=now + EXPIRES,
         decided_at=None,
         decided_by=None,
-        code_digest=None if code is None else code_digest(code, text),
+        code_digest=None,
     )
+    if code is not None:
+        proposal = proposal._replace(code_digest=code_digest(code, proposal))
     tx.proposals.add(proposal)
     return proposal
 

@@ -20,6 +20,14 @@ class ToolAnswer(Shape):
     is_error: Annotated[bool, Field(description="whether it was refused; `content.error` says why")]
 
 
+class ProposedField(Shape):
+    """A field that a proposal sets."""
+
+    field: str
+    old: Annotated[Any, Field(description="its value now; null: the default, or a new schedule")]
+    new: Annotated[Any, Field(description="its value if approved; null: the default")]
+
+
 class Approval(Shape):
     """Something an agent proposed."""
 
@@ -28,6 +36,7 @@ class Approval(Shape):
     slug: str
     change: Literal["create", "edit"]
     definition: dict[str, Any]
+    changes: Annotated[list[ProposedField], Field(description="what differs from now, or from the defaults")]
     understood: Annotated[str, Field(description="when it would run, in words")]
     note: str | None
     next: Annotated[list[At], Field(description="its next five times if it were approved now")]
