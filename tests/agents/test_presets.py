@@ -1,5 +1,6 @@
 """What the presets read in the output of real programs, recorded; and the command lines they build."""
 
+import json
 import re
 from dataclasses import replace
 from typing import Final
@@ -240,3 +241,13 @@ def test_all_ten_are_there() -> None:
     assert [name for name, preset in PRESETS.items() if not preset.documented_only] == seven
     for preset in PRESETS.values():
         assert preset.login and preset.pass_env
+
+
+def test_opencode_gets_the_tools_through_its_environment() -> None:
+    """The token itself is neither in the settings nor on the command line."""
+    launch = PRESETS["opencode"].launch
+    given = launch(Ask("opencode", "hello", tools_url="http://127.0.0.1:1/mcp"))
+    server = json.loads(given.env["OPENCODE_CONFIG_CONTENT"])["mcp"]["wakeful"]
+    assert (server["type"], server["url"]) == ("remote", "http://127.0.0.1:1/mcp")
+    assert server["headers"] == {"Authorization": "Bearer {env:WAKEFUL_RUN_TOKEN}"}
+    assert launch(Ask("opencode", "hello")).env == {}

@@ -19,6 +19,8 @@ def set_limit(tx: Tx, terms: MoneyTerms, period: object, limit: object, agent: o
     if period not in ("day", "month"):
         refuse("period", f"{shown(period)} is not a period; write day or month")
     known: Period = "day" if period == "day" else "month"
+    if agent is not None and not isinstance(agent, str):
+        refuse("agent", f"{shown(agent)} is not a string; write the name of an agent")
     if agent is not None and agent not in terms.agents and terms.agents:
         refuse("agent", f"there is no agent {shown(agent)}; name one of {', '.join(sorted(terms.agents))}")
     scope = EVERYTHING if agent is None else f"{AGENT}{agent}"
@@ -28,7 +30,7 @@ def set_limit(tx: Tx, terms: MoneyTerms, period: object, limit: object, agent: o
         return
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 < limit <= DOLLARS_MAX:
         refuse("limit", f"{shown(limit)} is not an amount; write US dollars above 0, like 5.00")
-    concerned = terms.agents if agent is None else [str(agent)]
+    concerned = terms.agents if agent is None else [agent]
     for name in concerned:
         if not terms.has_prices(name):
             raise Invalid(FieldError("agent" if agent is not None else "limit", no_prices_text(terms, name, None)))
