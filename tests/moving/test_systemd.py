@@ -122,6 +122,21 @@ def test_a_timer_with_its_service(tmp_path: Path) -> None:
     assert adopted.action["command"]["argv"] == ["systemctl", "--user", "start", "backup.service"]
 
 
+def test_a_disabled_timer_is_paused(tmp_path: Path) -> None:
+    """In the folders that systemd reads, a timer that is not enabled does not run; elsewhere that is not known."""
+    timer = "[Timer]\nOnCalendar=daily\n[Install]\nWantedBy=timers.target\n"
+    files = {"a__timer": timer, "a__service": "[Service]\nExecStart=/bin/true\n"}
+    folder = tmp_path / ".config" / "systemd" / "user"
+    (folder / "timers.target.wants").mkdir(parents=True)
+    write(folder, **files)
+    (disabled,) = read("systemd", folder)
+    (folder / "timers.target.wants" / "a.timer").symlink_to(folder / "a.timer")
+    (enabled,) = read("systemd", folder)
+    write(tmp_path, **files)
+    (elsewhere,) = read("systemd", tmp_path)
+    assert [entry.is_paused for entry in (disabled, enabled, elsewhere)] == [True, False, False]
+
+
 def test_intervals_and_what_has_no_time(tmp_path: Path) -> None:
     """OnUnitActiveSec counts from the last start; the start of the machine is no time."""
     service = "[Service]\nExecStart=/bin/true\n"

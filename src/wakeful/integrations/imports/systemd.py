@@ -117,6 +117,7 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
             options={**options, **limit},
             not_carried=(*dropped, *more),
             last_run=_last_run(timer),
+            is_paused=_is_disabled(timer),
             off=_off(timer),
             by_hand=f"run systemctl disable --now {timer.name}",
         )
@@ -290,6 +291,13 @@ def _is_boot(timer: Unit) -> bool:
 
 def _is_in_use(timer: Unit) -> bool:
     return _is_system(timer) or "/.config/systemd/user/" in timer.file.place
+
+
+def _is_disabled(timer: Unit) -> bool:
+    """Whether it could be enabled, and is not: then no target wants it."""
+    if not _is_in_use(timer) or "Install" not in timer.sections:
+        return False
+    return not any(Path(timer.file.place).parent.glob(f"*.wants/{timer.name}"))
 
 
 def _off(timer: Unit) -> Off | None:
