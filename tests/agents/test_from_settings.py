@@ -20,6 +20,16 @@ from wakeful.integrations.agents.from_settings import AgentRegistry
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
+from wakeful.ports.agent import ToolSpec
+
+
+class OneTool:
+    """What a model is offered here."""
+
+    tools = (ToolSpec("wake_me", "one more turn", {"type": "object"}),)
+
+    async def call(self, fire: Fire, name: str, arguments: Any) -> str:
+        raise AssertionError(name)
 
 
 class Desk:
@@ -29,7 +39,7 @@ class Desk:
         self.registry = CallRegistry()
         agents = AgentRegistry(home).agents(loaded(home, text).settings.agents, SystemClock(), self.registry)
         receipts = Receipts(b"0123456789abcdef")
-        self.action = TurnAction(agents, SystemClock(), sessions=self._session, receipts=receipts)
+        self.action = TurnAction(agents, SystemClock(), sessions=self._session, receipts=receipts, toolbox=OneTool())
         self.session_id: str | None = None
 
     async def turn(self, text: str = "what is new?", **config: Any) -> Result:
@@ -140,6 +150,17 @@ async def test_headers_reach_a_chat_endpoint(
     (asked,) = chat.asked
     assert asked.headers["X-Org"] == "ours"
     assert "sk-1234" in (asked.headers.get("Authorization", "") + asked.headers.get("x-api-key", ""))
+
+
+@pytest.mark.parametrize(("line", "is_offered"), [("", True), ("tools = true\n", True), ("tools = false\n", False)])
+async def test_a_model_is_offered_the_tools_unless_the_settings_say_no(
+    chat: ChatServer, open_desk: Callable[[str], Desk], line: str, is_offered: bool
+) -> None:
+    chat.says({"choices": [{"message": {"content": "well"}, "finish_reason": "stop"}]})
+    desk = open_desk(f'adapter = "openai"\nurl = "{chat.url}"\nmodel = "m"\n{line}')
+    assert isinstance(await desk.turn(), Done)
+    (asked,) = chat.asked
+    assert ("tools" in asked.body) is is_offered
 
 
 PROGRAM = """
