@@ -34,6 +34,11 @@ class Costs(AppLifecycle):
         start = now - SINCE if since is None else as_instant(since, "since")
         return await self._open.store.read(lambda tx: queries.cost(tx, key, since=start, zone=zone, now=now))
 
+    async def cost_of_agents(self) -> dict[str, dict[str, float]]:
+        """What each agent cost in the current day and month, in US dollars, by agent."""
+        now, zone = self._clock.read().now, self._money.zone
+        return await self._open.store.read(lambda tx: queries.cost_of_agents(tx, zone=zone, now=now))
+
     async def budgets(self) -> list[BudgetView]:
         """All budgets in their current periods."""
         return await self._open.store.read(self._budgets)

@@ -37,6 +37,8 @@ async def test_what_was_spent_and_what_is_left(tmp_path: Path) -> None:
             assert found == {"by": by, "rows": [{"key": key, **sums}], "total": {"key": "total", **sums}}
         (day,) = (await api.get("/api/cost?by=day")).body["rows"]
         assert (day["runs"], day["cost"], len(day["key"])) == (2, 0.5, 10)
+        (agent,) = (await api.get("/api/agents")).body["agents"]
+        assert agent["cost"] == {"today": 0.5, "month": 0.5}
         shown = (await api.get("/api/schedule/report")).body["cost"]
         assert (shown["today"], shown["lastRun"], shown["perMonth"]) == (0.5, 0.25, {"runs": 30, "cost": 7.5})
         (budget,) = (await api.get("/api/budget")).body["budgets"]

@@ -63,6 +63,16 @@ class BudgetView:
         }
 
 
+def cost_of_agents(tx: Tx, *, zone: str, now: Instant) -> dict[str, dict[str, float]]:
+    """What each agent cost in the current day and month, in dollars; agents that cost nothing are left out."""
+    day, month = window_of("day", zone, now), window_of("month", zone, now)
+    today = {row.key: row.cost for row in tx.charges.sums("agent", since=day.starts_at, until=day.ends_at)}
+    return {
+        row.key: {"today": dollars(today.get(row.key, 0)), "month": dollars(row.cost)}
+        for row in tx.charges.sums("agent", since=month.starts_at, until=month.ends_at)
+    }
+
+
 def budgets(tx: Tx, terms: MoneyTerms, of_schedules: Sequence[Limited], *, zone: str, now: Instant) -> list[BudgetView]:
     """All budgets; `of_schedules` are those that definitions name."""
     set_by_people = {(row.scope, row.unit, row.period) for row in tx.budgets.limits()}

@@ -1,6 +1,6 @@
 """Response shapes of `/api/agents`, for OpenAPI."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,6 +17,13 @@ class LastTurn(Shape):
     error: str | None
 
 
+class AgentCost(Shape):
+    """What its turns cost, in US dollars."""
+
+    today: float
+    month: float
+
+
 class AgentState(Shape):
     """An agent: configuration and state."""
 
@@ -31,7 +38,7 @@ class AgentState(Shape):
     proves: Annotated[Rung, Field(description="highest rung it can prove")]
     last_turn: LastTurn | None
     sessions: Annotated[int, Field(description="number of schedules with a session at this agent")]
-    cost: Annotated[dict[str, Any] | None, Field(description="null if unknown")]
+    cost: Annotated[AgentCost, Field(description="unknown costs are left out")]
 
 
 class AgentList(Shape):

@@ -27,6 +27,8 @@ PROMPT_MAX: Final = 10_000
 VERSION_WAIT: Final = 2.0
 """Seconds that a list waits for versions; a slower program is listed without a version until it has printed one."""
 
+_NO_COST: Final = {"today": 0.0, "month": 0.0}
+
 NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}, examples=["default"])]
 
 
@@ -40,7 +42,10 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         """A program's version is determined once, and again when its file changes. The list does not wait for a slow
         program: its version is null until then."""
         written = {} if settings is None else settings().loaded.settings.agents
-        told = [_told(view, written.get(view.name), probes) for view in await app.agents()]
+        costs = await app.cost_of_agents()
+        told = [
+            _told(view, written.get(view.name), probes, costs.get(view.name, _NO_COST)) for view in await app.agents()
+        ]
         return JSONResponse({"agents": await asyncio.gather(*told)})
 
     @router.post(
@@ -83,7 +88,7 @@ class _Probes:
         return task.result() if task.done() and not task.cancelled() else None
 
 
-async def _told(view: AgentView, written: Agent | None, probes: _Probes) -> dict[str, Any]:
+async def _told(view: AgentView, written: Agent | None, probes: _Probes, cost: Mapping[str, float]) -> dict[str, Any]:
     program = None if written is None else program_of(written)
     path = None if program is None else find_program(program)
     return {
@@ -96,7 +101,7 @@ async def _told(view: AgentView, written: Agent | None, probes: _Probes) -> dict
         "proves": view.proves,
         "lastTurn": None if view.last_turn is None else _last_turn(view.last_turn),
         "sessions": view.sessions,
-        "cost": None,
+        "cost": cost,
     }
 
 
