@@ -76,6 +76,15 @@ METRICS: Final = (
     MetricName("wakeful_schedules_failing", "gauge", (), "schedules whose health is failing, 1000 at most"),
     MetricName("wakeful_schedules_late", "gauge", (), "schedules whose health is late, 1000 at most"),
     MetricName("wakeful_incidents_open", "gauge", (), "open incidents that were reported"),
+    MetricName(
+        "wakeful_cost_today_dollars",
+        "gauge",
+        (),
+        "known cost of all agents in the current local day, in US dollars; falls to 0 at midnight",
+    ),
+    MetricName(
+        "wakeful_cost_month_dollars", "gauge", (), "known cost of all agents in the current local month, in US dollars"
+    ),
     MetricName("wakeful_slot_percentage", "gauge", ("slot",), "used share of a quota slot's window, in percent"),
     MetricName("wakeful_slot_warm", "gauge", ("slot",), "1 while a quota slot's window is open, as last read"),
     MetricName("wakeful_slot_quota_errors", "gauge", ("slot",), "consecutive failed readings of a quota slot"),
@@ -115,6 +124,8 @@ class Gauges(NamedTuple):
     failing: int = 0
     late: int = 0
     incidents_open: int = 0
+    cost_today: float = 0.0
+    cost_month: float = 0.0
     log_lines_lost: int = 0
     stream_subscribers: int = 0
     deliveries_pending: int = 0
@@ -267,6 +278,8 @@ class Metrics(Collector):
             "wakeful_schedules_failing": gauges.failing,
             "wakeful_schedules_late": gauges.late,
             "wakeful_incidents_open": gauges.incidents_open,
+            "wakeful_cost_today_dollars": gauges.cost_today,
+            "wakeful_cost_month_dollars": gauges.cost_month,
             "wakeful_deliveries_pending": gauges.deliveries_pending,
             "wakeful_deliveries_dead": gauges.deliveries_dead,
             "wakeful_stream_subscribers": gauges.stream_subscribers,

@@ -7,7 +7,9 @@ from edges.http.kit import served
 from wakeful.core.run.results import Done
 from wakeful.core.run.usage import Usage
 from wakeful.integrations.agents.call import CallAgent
+from wakeful.observe.metrics import Gauges
 from wakeful.ports.agent import Agent
+from wakeful.server.http import metrics
 
 USED: Usage = {"input": 1000, "cachedInput": 400, "output": 100, "total": 1100, "model": "glm-4.6", "cost": 0.25}
 DAILY = {"schedule": {"type": "every", "every": "24h"}, "prompt": "report"}
@@ -19,6 +21,23 @@ def agents(clock: Any, registry: Any) -> dict[str, Agent]:
 
     registry.register("work", work)
     return {"default": CallAgent("work", registry)}
+
+
+async def test_costs_in_the_metrics(tmp_path: Path) -> None:
+    """What all agents cost today and this month is looked up at the moment of asking."""
+    seen: list[Gauges] = []
+
+    def figures(gauges: Gauges) -> bytes:
+        seen.append(gauges)
+        return b""
+
+    async with served(tmp_path, agents=agents) as api:
+        await api.ask("PUT", "/api/schedule/report", DAILY)
+        for _ in range(2):
+            await api.post("/api/schedule/report/run?wait=true")
+        (route,) = metrics.routes(api.app, figures).routes
+        await route.endpoint()  # type: ignore[attr-defined]
+    assert [(one.cost_today, one.cost_month) for one in seen] == [(0.5, 0.5)]
 
 
 async def test_what_was_spent_and_what_is_left(tmp_path: Path) -> None:

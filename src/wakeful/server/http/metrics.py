@@ -28,6 +28,7 @@ def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
     async def get_metrics() -> Response:
         health = await app.health()
         channels = (await app.delivering.channels()).channels
+        costs = (await app.cost_of_agents()).values()
         gauges = Gauges(
             nodes_live=len(health.nodes),
             running=health.running,
@@ -37,6 +38,8 @@ def routes(app: Wakeful, render: Callable[[Gauges], bytes]) -> APIRouter:
             failing=health.failing,
             late=health.late,
             incidents_open=health.incidents,
+            cost_today=sum(cost["today"] for cost in costs),
+            cost_month=sum(cost["month"] for cost in costs),
             deliveries_pending=sum(channel.pending for channel in channels),
             deliveries_dead=sum(channel.dead for channel in channels),
         )
