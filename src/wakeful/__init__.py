@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from wakeful.app import Heartbeat, New, Wakeful
+    from wakeful.app.money import Budgets
     from wakeful.core.errors import FieldError, Invalid
+    from wakeful.core.money.prices import Price
     from wakeful.core.refusals import Conflict, NotFound
     from wakeful.core.time.timing_builders import after_reset, cron, every, manual, once, times
     from wakeful.features.schedules.queries import Stats
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AttemptView",
+    "Budgets",
     "Conflict",
     "Context",
     "FieldError",
@@ -33,6 +36,7 @@ __all__ = [
     "New",
     "NotFound",
     "Prepare",
+    "Price",
     "Produced",
     "Publish",
     "Received",
@@ -54,6 +58,8 @@ __all__ = [
 # Where each name lives. They are imported when first asked for: the command line must not wait for all of them.
 _PLACES: Final = {
     "wakeful.app": ("Heartbeat", "New", "Wakeful"),
+    "wakeful.app.money": ("Budgets",),
+    "wakeful.core.money.prices": ("Price",),
     "wakeful.core.errors": ("FieldError", "Invalid"),
     "wakeful.core.refusals": ("Conflict", "NotFound"),
     "wakeful.core.time.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),
