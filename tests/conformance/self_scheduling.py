@@ -52,8 +52,9 @@ class TestSelfScheduling:
         assert set(found) == set(ids)
         assert [row.schedule_id for row in await store.read(lambda tx: tx.ownerships.of_owner("coder"))] == ids[:2]
         assert await store.read(lambda tx: tx.ownerships.of_owner("other")) == []
-        assert await store.read(lambda tx: tx.ownerships.wakes_since("coder", NOW)) == 1
-        assert await store.read(lambda tx: tx.ownerships.wakes_since("coder", NOW + 1)) == 0
+        made = await store.read(lambda tx: tx.ownerships.made_since("coder", NOW))
+        assert [row.schedule_id for row in made] == ids[1:]  # the removed one included
+        assert await store.read(lambda tx: tx.ownerships.made_since("coder", NOW + 2)) == []
 
     async def test_proposals_are_pending_until_decided_or_expired(self, make_store: MakeStore) -> None:
         """In slug order, of one agent or of all; what was decided stays, until it is pruned."""
@@ -75,6 +76,11 @@ class TestSelfScheduling:
         await store.write(lambda tx: tx.proposals.save([decided]))
         assert await store.read(lambda tx: tx.proposals.pending(now=NOW, owner="coder")) == [second]
         assert await store.read(lambda tx: tx.proposals.of_slug(first.slug, limit=5)) == [decided]
+        assert await store.read(lambda tx: tx.proposals.rejected("coder", since=NOW - 1)) == []
+        rejected = decided._replace(status="rejected")
+        await store.write(lambda tx: tx.proposals.save([rejected]))
+        assert await store.read(lambda tx: tx.proposals.rejected("coder", since=NOW - 1)) == [rejected]
+        assert await store.read(lambda tx: tx.proposals.rejected("coder", since=NOW)) == []
         assert await store.read(lambda tx: tx.proposals.asked_since("coder", NOW)) == 2
         assert await store.read(lambda tx: tx.proposals.wakes_pending("other", since=NOW)) == 1
         assert await store.write(lambda tx: tx.proposals.prune(before=NOW + 2)) == 1

@@ -118,8 +118,8 @@ class Life:
                 one for one in proposals if one.owner == agent and one.kind == "schedule" and one.schedule_id is None
             ]
             assert len(live) + len(new) <= self.terms.schedules_max
-            woken = await self.app.store.read(lambda tx, agent=agent: tx.ownerships.wakes_since(agent, now - DAY))
-            assert woken <= self.terms.wakes_per_day
+            made = await self.app.store.read(lambda tx, agent=agent: tx.ownerships.made_since(agent, now - DAY))
+            assert len([row for row in made if row.kind == "wake"]) <= self.terms.wakes_per_day
         assert all(row.depth <= self.terms.depth_max for row in (*rows.values(), *proposals))
         assert len({one.slug for one in proposals}) == len(proposals)
         assert all(schedules[key].slug.startswith(f"{row.owner}.") for key, row in rows.items())

@@ -251,7 +251,7 @@ async def test_wakes_per_day(tmp_path: Path) -> None:
     async with virtual(app, start=START) as time:
         for number in range(2):
             await app.wake_me(CODER, "in 1h", f"reminder {number}")
-        with pytest.raises(Limited, match="wakes_per_day: wake_me was used 2 of at most 2 times in 24 hours"):
+        with pytest.raises(Limited, match="wakes_per_day: wake_me and one-time schedules were used 2 of at most 2 "):
             await app.wake_me(CODER, "in 1h", "reminder 3")
         await time.advance("25h")
         assert (await app.wake_me(CODER, "in 1h", "reminder 3")).result == "created"

@@ -8,7 +8,7 @@ import json
 import logging
 import secrets
 import socket
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple
 
 from wakeful.app.schedules import Schedules
@@ -129,14 +129,19 @@ class SelfScheduling(Schedules):
         _refuse_command_run(actor)
         full = owned_slug(actor.agent, slug)
         checked = self._read_as_agent(actor, full, definition)
-        return await self._put_as_agent(actor, checked, note=_note(note), kind=kind)
+        given = {name for name, value in definition.items() if value is not None}
+        return await self._put_as_agent(actor, checked, note=_note(note), kind=kind, given=given)
 
-    async def _put_as_agent(self, actor: Actor, checked: Checked, *, note: str | None, kind: OwnedKind) -> AgentWritten:
+    async def _put_as_agent(
+        self, actor: Actor, checked: Checked, *, note: str | None, kind: OwnedKind, given: Collection[str] = ()
+    ) -> AgentWritten:
         terms, hooks = self._self_scheduling.value, self._open.hooks
 
         def write(tx: Tx, now: Instant) -> AgentWritten:
             ask = asking(terms.approvers, self._open.apply, now=now)
-            done = owned.put(tx, actor, checked, kind=kind, note=note, terms=terms, hooks=hooks, ask=ask, now=now)
+            done = owned.put(
+                tx, actor, checked, kind=kind, note=note, given=given, terms=terms, hooks=hooks, ask=ask, now=now
+            )
             return _read_back(tx, done, now)
 
         written = await self._command(write)

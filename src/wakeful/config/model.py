@@ -277,7 +277,7 @@ class SelfScheduling(Table):
         says="how deep schedules may nest: one created by a run of an agent's schedule is a level deeper",
     )
     wakes_per_day: Annotated[int, kinds.count(0, 10_000)] = setting(
-        24, says="how often an agent may use wake_me in 24 hours"
+        24, says="how often an agent may use wake_me, or create a one-time schedule without approval, in 24 hours"
     )
 
 

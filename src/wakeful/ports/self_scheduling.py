@@ -26,8 +26,8 @@ class Ownerships(Protocol):
         """All of an agent whose schedules exist, by id."""
         ...
 
-    def wakes_since(self, owner: str, since: Instant) -> int:
-        """How often an agent used `wake_me` since a time."""
+    def made_since(self, owner: str, since: Instant) -> list[Ownership]:
+        """What an agent made since a time, removed schedules included."""
         ...
 
 
@@ -46,6 +46,10 @@ class Proposals(Protocol):
 
     def of_slug(self, slug: str, *, limit: int) -> list[Proposal]:
         """Those of one slug, the newest first."""
+        ...
+
+    def rejected(self, owner: str, *, since: Instant) -> list[Proposal]:
+        """Those of an agent that a person rejected since a time, the newest first."""
         ...
 
     def asked_since(self, owner: str, since: Instant) -> int:

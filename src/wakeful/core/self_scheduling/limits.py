@@ -48,6 +48,17 @@ def check_interval(definition: Definition, terms: SelfSchedulingTerms) -> None:
         )
 
 
+def check_spacing(last: Instant, following: Instant | None, terms: SelfSchedulingTerms) -> None:
+    """Refuse a change after which the next run comes too soon after the last one."""
+    if following is not None and following < last + terms.interval_min:
+        least = format_duration(terms.interval_min)
+        raise Limited(
+            "interval_min",
+            f"with this change it would run at {format_instant(following)}, less than {least} after its last run; "
+            f"choose times from {format_instant(last + terms.interval_min)} on",
+        )
+
+
 def check_number(count: int, terms: SelfSchedulingTerms) -> None:
     """Refuse one schedule too many; `count` is how many there are, those that wait for approval included."""
     if count >= terms.schedules_max:
@@ -80,12 +91,12 @@ def check_horizon(definition: Definition, terms: SelfSchedulingTerms, now: Insta
 
 
 def check_wakes(count: int, terms: SelfSchedulingTerms) -> None:
-    """Refuse one `wake_me` too many within a day."""
+    """Refuse one `wake_me`, or another one-time schedule, too many within a day."""
     if count >= terms.wakes_per_day:
         raise Limited(
             "wakes_per_day",
-            f"wake_me was used {count} of at most {terms.wakes_per_day} times in 24 hours, so 0 are left; try again "
-            f"tomorrow, or ask the person to schedule it",
+            f"wake_me and one-time schedules were used {count} of at most {terms.wakes_per_day} times in 24 hours, "
+            f"so 0 are left; try again tomorrow, or ask the person to schedule it",
         )
 
 

@@ -11,11 +11,16 @@ that was shown. A proposal that is a week old counts as expired, without anythin
 import hashlib
 import json
 import re
+import unicodedata
+from collections import Counter
+from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from wakeful.core.schedule.actions import ActionSpec, action_to_json
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.instants import DAY, Duration, Instant
-from wakeful.core.time.timing import Every
+from wakeful.core.time.spacing import shortest_gap
+from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, next_n
 
 ProposalStatus: TypeAlias = Literal["pending", "approved", "rejected", "withdrawn", "replaced", "expired"]
 OwnedKind: TypeAlias = Literal["schedule", "wake"]
@@ -23,6 +28,10 @@ Decision: TypeAlias = Literal["approve", "reject"]
 
 EXPIRES: Final[Duration] = 7 * DAY
 CODE_LENGTH: Final = 8
+ALIKE: Final = 0.8
+"""How much of the words of two texts must be common to count as the same to a person who rejected one."""
+SAMPLED: Final[tuple[Instant, ...]] = (1_767_225_600_000, 1_782_864_000_000)  # 2026-01-01 and 2026-07-01
+_BLANK: Final = "\u115f\u1160\u2800"  # they show as nothing
 _ANSWER: Final = re.compile(r"\s*/?(approve|reject)\s+([A-Za-z0-9]{8})\s*[.!]?\s*", re.IGNORECASE | re.ASCII)
 _ATTEMPT: Final = re.compile(r"\s*/?(approve|reject)\b", re.IGNORECASE | re.ASCII)
 
@@ -111,9 +120,33 @@ def is_near_copy(a: Definition, b: Definition) -> bool:
     return _timing(a) == _timing(b) and _action(a) == _action(b)
 
 
+def is_repeat(rejected: Definition, again: Definition) -> bool:
+    """Whether this is what a person rejected, or nearly: most words are the same, and it would run about as often."""
+    if type(rejected.action) is not type(again.action):
+        return False
+    old, new = Counter(_words(rejected.action)), Counter(_words(again.action))
+    is_alike = 2 * (old & new).total() >= ALIKE * (old.total() + new.total())
+    return is_alike and _is_as_often(rejected.timing, again.timing)
+
+
+def _is_as_often(a: Timing, b: Timing) -> bool:
+    if isinstance(a, Once) or isinstance(b, Once):
+        return isinstance(a, Once) and isinstance(b, Once) and abs((a.at or 0) - (b.at or 0)) <= DAY
+    gaps = shortest_gap(a), shortest_gap(b)
+    return None in gaps or max(gap or 0 for gap in gaps) <= 2 * min(gap or 0 for gap in gaps)
+
+
 def _timing(definition: Definition) -> object:
     timing = definition.timing
-    return ("every", timing.every) if isinstance(timing, Every) else timing
+    if isinstance(timing, Every):
+        return "every", timing.every
+    return _times(timing) if isinstance(timing, Cron | Times) else timing
+
+
+@lru_cache(maxsize=1024)
+def _times(timing: Cron | Times) -> tuple[Instant, ...]:
+    """The first times of two half-years: they are the same however the expression and the zone are written."""
+    return tuple(at for start in SAMPLED for at in next_n(timing, start, 8))
 
 
 def _action(definition: Definition) -> object:
@@ -121,8 +154,15 @@ def _action(definition: Definition) -> object:
     text = getattr(action, "text", None)
     if not isinstance(text, str):
         return action
-    words = " ".join(re.findall(r"\w+", text.casefold()))
-    return type(action), words or text, getattr(action, "agent", None)
+    return type(action), _words(action) or text, getattr(action, "agent", None)
+
+
+def _words(action: ActionSpec) -> tuple[str, ...]:
+    """The words of an action, without what does not change how they read."""
+    text = getattr(action, "text", None)
+    plain = unicodedata.normalize("NFKC", text if isinstance(text, str) else json.dumps(action_to_json(action)))
+    seen = "".join(one for one in plain if unicodedata.category(one) not in ("Cf", "Mn") and one not in _BLANK)
+    return tuple(re.findall(r"\w+", seen.casefold()))
 
 
 def _rest(definition: Definition) -> tuple[object, ...]:

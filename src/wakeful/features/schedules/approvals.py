@@ -15,7 +15,7 @@ from wakeful.core.self_scheduling.proposals import Decision, Ownership, Proposal
 from wakeful.core.time.instants import DAY, Instant, format_instant
 from wakeful.core.time.timing import Once, is_past, next_n, resolved, tally
 from wakeful.core.time.timing_words import describe
-from wakeful.features.schedules import commands, queries
+from wakeful.features.schedules import commands, owned, queries
 from wakeful.features.schedules.alarms import decided, record
 from wakeful.features.schedules.approval_texts import changes_of
 from wakeful.features.schedules.checks import Conditions, check
@@ -120,6 +120,8 @@ def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHook
         raise put
     if put.is_created:
         tx.ownerships.add(_ownership(proposal, put.schedule_id, now))
+    else:
+        owned.deepen(tx, put.schedule_id, proposal.depth)
     return False
 
 

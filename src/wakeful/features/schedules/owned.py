@@ -6,7 +6,7 @@ becomes a proposal that a person decides on (`approvals`). All of it happens in 
 
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
@@ -26,11 +26,14 @@ from wakeful.core.self_scheduling.proposals import (
     Proposal,
     code_digest,
     is_near_copy,
+    is_repeat,
     is_same,
 )
 from wakeful.core.time.instants import DAY, HOUR, Instant, format_instant
+from wakeful.core.time.timing import Once, next_after
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked, refuse_past
+from wakeful.features.schedules.owned_edits import edited
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Schedule, Tx
 
@@ -40,6 +43,8 @@ REJECTED_FOR: Final = EXPIRES
 """How long what a person rejected cannot be proposed again."""
 RUNS_MAX: Final = 10_000
 BY_AGENT: Final = "paused by its agent"
+STOPPED: Final = "stopped"
+"""In place of who decided: an agent deleted what a person had stopped, which counts as rejected."""
 
 Result: TypeAlias = Literal["created", "updated", "unchanged", "pending"]
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -75,6 +80,7 @@ def put(
     *,
     kind: OwnedKind,
     note: str | None,
+    given: Collection[str],
     terms: SelfSchedulingTerms,
     hooks: EngineHooks,
     ask: AskPerson,
@@ -83,8 +89,14 @@ def put(
     """Write a schedule of an agent: created, updated, left as it is, or proposed."""
     tx.ownerships.lock(actor.agent)
     tx.proposals.prune(before=now - KEPT_FOR)
-    slug, definition = checked.definition.slug, checked.definition
-    existing = _existing(tx, actor.agent, slug)
+    slug = checked.definition.slug
+    existing = _existing(tx, actor.agent, slug, kind, now)
+    was_live = existing is not None and _is_live(tx, existing)
+    limits.check_horizon(checked.definition, terms, now)
+    if existing is not None:
+        before = decode_definition(existing.definition)
+        checked = checked._replace(definition=edited(before, checked.definition, given, is_live=was_live))
+    definition = checked.definition
     same = _same_again(tx, actor.agent, existing, definition, now)
     if same is not None:
         return same
@@ -93,25 +105,61 @@ def put(
         return again
     refuse_past(definition, now)
     limits.check_interval(definition, terms)
-    limits.check_horizon(definition, terms, now)
     depth = actor.depth + 1
-    if existing is None:
-        limits.check_depth(depth, terms)
-        if kind == "wake":
-            count = tx.ownerships.wakes_since(actor.agent, now - DAY)
-            limits.check_wakes(count + tx.proposals.wakes_pending(actor.agent, since=now - DAY), terms)
-        elif not _is_pending(tx, actor.agent, slug, now):
-            limits.check_number(_count(tx, actor.agent, now), terms)
+    limits.check_depth(depth, terms)
+    if kind != "wake" and not was_live and not _is_pending(tx, actor.agent, slug, now):
+        limits.check_number(_count(tx, actor.agent, now), terms)
     is_asked = limits.wake_needs_approval(depth, terms) if kind == "wake" else limits.needs_approval(definition, terms)
+    if existing is None and (kind == "wake" or not is_asked):
+        limits.check_wakes(_started(tx, actor.agent, definition, now), terms)
     if is_asked:
         return _propose(tx, actor, existing, definition, kind, note, terms, ask, now)
     (done,) = commands.put_many(tx, [checked], hooks=hooks, now=now)
     if isinstance(done, Invalid):
         raise done
     _close_pending(tx, actor.agent, slug, now)
-    if done.is_created:
+    if existing is None:
         tx.ownerships.add(ownership_of(actor, done.schedule_id, kind, None, now))
-    return Written("created" if done.is_created else "updated", slug)
+        return Written("created", slug)
+    _check_spacing(tx, existing, terms, now)
+    deepen(tx, done.schedule_id, depth)
+    return Written("updated", slug)
+
+
+def deepen(tx: Tx, schedule_id: int, depth: int) -> None:
+    """A schedule is as deep as the deepest run that wrote it, so that a chain of changes ends as well."""
+    row = tx.ownerships.by_ids([schedule_id])[schedule_id]
+    if depth > row.depth:
+        tx.ownerships.add(row._replace(depth=depth))
+
+
+def _check_spacing(tx: Tx, before: Schedule, terms: SelfSchedulingTerms, now: Instant) -> None:
+    """Refuse a change of times that leads to a run too soon after the last one. The stored times count: a change keeps
+    the grid of an interval."""
+    cadence = tx.cadences.lock([before.schedule_id])[before.schedule_id]
+    last = now if cadence.open_run_id is not None or cadence.queued_run_id is not None else cadence.last_run_at
+    stored = tx.schedules.by_ids([before.schedule_id])[before.schedule_id]
+    timing = decode_definition(stored.definition).timing
+    if last is None or timing == decode_definition(before.definition).timing:
+        return
+    limits.check_spacing(last, next_after(timing, now), terms)
+
+
+def _started(tx: Tx, agent: str, definition: Definition, now: Instant) -> int:
+    """What counts against `wakes_per_day`: one-time turns that needed no approval; for a recurring schedule, those that
+    were created and removed again."""
+    is_once = isinstance(definition.timing, Once)
+    made = tx.ownerships.made_since(agent, now - DAY)
+    schedules = tx.schedules.by_ids([row.schedule_id for row in made])
+    count = 0
+    for row in made:
+        schedule = schedules.get(row.schedule_id)
+        if row.kind == "wake":
+            count += is_once
+        elif schedule is not None and row.approval is None:
+            is_one = isinstance(decode_definition(schedule.definition).timing, Once)
+            count += schedule.deleted_at is not None or (is_once and is_one)
+    return count + (tx.proposals.wakes_pending(agent, since=now - DAY) if is_once else 0)
 
 
 def ownership_of(
@@ -120,14 +168,15 @@ def ownership_of(
     return Ownership(schedule_id, actor.agent, kind, actor.run_id, actor.run_slug, actor.depth + 1, approval, now)
 
 
-def _existing(tx: Tx, agent: str, slug: str) -> Schedule | None:
+def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> Schedule | None:
     """The schedule of that slug, if it is the agent's own. One of a person in its namespace is not."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
-    if schedule is None:
-        return None
-    owner = tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
-    if owner is None or owner.owner != agent:
+    proposal = pending_of(tx, agent, slug, now)
+    owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    if schedule is not None and (owner is None or owner.owner != agent):
         raise Conflict(f"the slug {slug!r} cannot be used; choose another name")
+    if kind == "schedule" and any(row is not None and row.kind == "wake" for row in (owner, proposal)):
+        raise Conflict(f"{slug} is a wake_me, which cannot be changed; delete it, or choose another name")
     return schedule
 
 
@@ -148,7 +197,7 @@ def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Defin
         for schedule in owned(tx, agent):
             if is_near_copy(decode_definition(schedule.definition), definition):
                 return Written("unchanged", schedule.slug, is_copy=True)
-    _refuse_rejected(tx, definition, now)
+    _refuse_rejected(tx, agent, definition, now)
     return None
 
 
@@ -163,12 +212,13 @@ def _same_wake(tx: Tx, actor: Actor, definition: Definition, now: Instant) -> Wr
     return None
 
 
-def _refuse_rejected(tx: Tx, definition: Definition, now: Instant) -> None:
-    for proposal in tx.proposals.of_slug(definition.slug, limit=10):
-        is_recent = proposal.status == "rejected" and (proposal.decided_at or 0) > now - REJECTED_FOR
-        if is_recent and is_near_copy(decode_definition(proposal.definition), definition):
-            at = format_instant(proposal.decided_at or now)
-            raise Conflict(f"a person rejected this at {at}; do not propose it again unless they ask you to")
+def _refuse_rejected(tx: Tx, agent: str, definition: Definition, now: Instant) -> None:
+    for proposal in tx.proposals.rejected(agent, since=now - REJECTED_FOR):
+        at, is_stop = format_instant(proposal.decided_at or now), proposal.decided_by == STOPPED
+        is_here = is_stop and proposal.slug == definition.slug
+        if is_here or is_repeat(decode_definition(proposal.definition), definition):
+            what = "a person had stopped this when it was deleted" if is_stop else "a person rejected this"
+            raise Conflict(f"{what} at {at}; do not propose it again within a week, ask them to add it")
 
 
 def _is_live(tx: Tx, schedule: Schedule) -> bool:
@@ -190,8 +240,9 @@ def owned(tx: Tx, agent: str, *, is_live: bool = True) -> list[Schedule]:
 
 def _count(tx: Tx, agent: str, now: Instant) -> int:
     """How many schedules an agent has, those that wait for approval included."""
-    new = [row for row in tx.proposals.pending(now=now, owner=agent) if row.schedule_id is None and row.kind != "wake"]
-    return len(owned(tx, agent)) + len(new)
+    live = {schedule.schedule_id for schedule in owned(tx, agent)}
+    waiting = [row for row in tx.proposals.pending(now=now, owner=agent) if row.kind != "wake"]
+    return len(live) + len([row for row in waiting if row.schedule_id not in live])
 
 
 def _is_pending(tx: Tx, agent: str, slug: str, now: Instant) -> bool:
@@ -367,10 +418,22 @@ def remove(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -
     """Remove an own schedule, and withdraw what was proposed for it."""
     tx.ownerships.lock(agent)
     withdrawn = _close_pending(tx, agent, slug, now, "withdrawn")
-    if find(tx, agent, slug) is not None:
+    schedule = find(tx, agent, slug)
+    if schedule is not None:
+        _remember_stop(tx, agent, schedule, now)
         commands.remove(tx, slug, hooks=hooks, now=now)
     elif not withdrawn:
         raise missing(slug)
+
+
+def _remember_stop(tx: Tx, agent: str, schedule: Schedule, now: Instant) -> None:
+    """What a person stopped stays stopped: it cannot be deleted and created again."""
+    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    if cadence.state in ("active", "done") or cadence.state_reason == BY_AGENT:
+        return
+    definition = decode_definition(schedule.definition)
+    stopped = _proposal(tx, Actor(agent), schedule, definition, "schedule", None, None, now)
+    tx.proposals.save([stopped._replace(status="rejected", decided_at=now, decided_by=STOPPED)])
 
 
 def _own(tx: Tx, agent: str, slug: str, now: Instant) -> None:

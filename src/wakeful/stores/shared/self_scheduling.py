@@ -20,8 +20,8 @@ SELECT {_OWNERSHIPS.columns} FROM ownerships JOIN schedules ON schedules.schedul
 WHERE ownerships.owner = :owner AND schedules.deleted_at IS NULL ORDER BY ownerships.schedule_id
 """
 
-# How often an agent used wake_me.
-WAKES = "SELECT count(*) FROM ownerships WHERE owner = :owner AND kind = 'wake' AND created_at > :since"
+# What an agent made, removed schedules included.
+MADE = f"SELECT {_OWNERSHIPS.columns} FROM ownerships WHERE owner = :owner AND created_at > :since ORDER BY schedule_id"
 
 # One proposal, locked.
 GET = f"SELECT {_PROPOSALS.columns} FROM proposals WHERE proposal_id = :proposal_id FOR UPDATE"
@@ -38,6 +38,12 @@ WHERE status = 'pending' AND expires_at > :now AND owner = :owner ORDER BY slug,
 # The proposals of one slug, newest first.
 OF_SLUG = f"""
 SELECT {_PROPOSALS.columns} FROM proposals WHERE slug = :slug ORDER BY asked_at DESC, proposal_id LIMIT :limit
+"""
+
+# What a person rejected of an agent, newest first.
+REJECTED = f"""
+SELECT {_PROPOSALS.columns} FROM proposals
+WHERE owner = :owner AND status = 'rejected' AND decided_at > :since ORDER BY decided_at DESC, proposal_id
 """
 
 # How many proposals an agent made.
@@ -72,9 +78,8 @@ class SharedOwnerships:
     def of_owner(self, owner: str) -> list[Ownership]:
         return list(map(Ownership._make, self._db.rows(OF_OWNER, owner=owner)))
 
-    def wakes_since(self, owner: str, since: Instant) -> int:
-        ((count,),) = self._db.rows(WAKES, owner=owner, since=since)
-        return int(count)
+    def made_since(self, owner: str, since: Instant) -> list[Ownership]:
+        return list(map(Ownership._make, self._db.rows(MADE, owner=owner, since=since)))
 
 
 class SharedProposals:
@@ -97,6 +102,9 @@ class SharedProposals:
 
     def of_slug(self, slug: str, *, limit: int) -> list[Proposal]:
         return list(map(Proposal._make, self._db.rows(OF_SLUG, slug=slug, limit=limit)))
+
+    def rejected(self, owner: str, *, since: Instant) -> list[Proposal]:
+        return list(map(Proposal._make, self._db.rows(REJECTED, owner=owner, since=since)))
 
     def asked_since(self, owner: str, since: Instant) -> int:
         ((count,),) = self._db.rows(ASKED, owner=owner, since=since)

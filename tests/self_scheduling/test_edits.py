@@ -1,0 +1,205 @@
+"""Limits and stops hold for a slug that exists too: changing, reviving, deleting and creating again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wakeful import Wakeful, every
+from wakeful.core.refusals import Conflict
+from wakeful.core.self_scheduling.limits import Limited, SelfSchedulingTerms
+from wakeful.features.schedules.owned import Actor
+from wakeful.integrations.actions.fire import FireView as Fire
+from wakeful.testing import virtual
+
+START = "2026-11-16T12:00Z"
+CODER = Actor("coder")
+DAY = 86_400_000
+
+
+def make(tmp_path: Path, *, agent: Callable[..., Any] | None = None, **terms: Any) -> Wakeful:
+    app = Wakeful(tmp_path / "wakeful.db", timezone="UTC", self_scheduling=SelfSchedulingTerms(**terms))
+    app.agent("coder")(agent or (lambda prompt: "done"))
+    return app
+
+
+@pytest.mark.parametrize("depth_max", [1, 3])
+async def test_a_turn_that_schedules_itself_again_ends(tmp_path: Path, depth_max: int) -> None:
+    """Under the same slug, from its own run: the chain is no longer than depth_max."""
+
+    async def agent(fire: Fire, prompt: str) -> str:
+        actor = await app.actor_of_run(fire.run_id)
+        try:
+            await app.put_as_agent(actor, "loop", {"schedule": "in 1s", "prompt": f"again {fire.run_id}"})
+        except Limited as limited:
+            refused.append(limited.limit)
+        return "done"
+
+    refused: list[str] = []
+    app = make(tmp_path, agent=agent, approval="never", depth_max=depth_max, interval_min=1_000)
+    async with virtual(app, start=START) as time:
+        await app.add("root", every("10d"), prompt="begin", agent="coder")
+        await time.advance("10d")
+        await time.advance("1h")
+        assert len(await app.runs("coder.loop")) <= depth_max
+        assert refused
+
+
+async def test_reviving_a_finished_schedule_counts(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never", schedules_max=2)
+    async with virtual(app, start=START) as time:
+        for number in range(2):
+            await app.put_as_agent(CODER, f"once-{number}", {"schedule": "in 1m", "prompt": f"look {number}"})
+        await time.advance("2h")
+        for number in range(2):
+            await app.put_as_agent(CODER, f"job-{number}", {"schedule": "every 2h", "prompt": f"job {number}"})
+        with pytest.raises(Limited, match="schedules_max"):
+            await app.put_as_agent(CODER, "once-0", {"schedule": "every 2h", "prompt": "revived"})
+
+
+async def test_a_wake_cannot_become_a_schedule(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START):
+        slug = (await app.wake_me(CODER, "in 1h", "look")).view.slug
+        with pytest.raises(Conflict, match="is a wake_me, which cannot be changed"):
+            await app.put_as_agent(CODER, slug, {"schedule": "every 2h", "prompt": "look"})
+
+
+@pytest.mark.parametrize(
+    "when", ["2 14 * * *", "in 1m", {"type": "every", "every": "2h", "anchor": "2026-11-16T14:03:00Z"}]
+)
+async def test_changed_times_keep_the_interval_from_the_last_run(tmp_path: Path, when: Any) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START) as time:
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look"})
+        await time.advance("2h")
+        assert len(await app.runs("coder.watch")) == 1
+        with pytest.raises(Limited, match="interval_min: with this change it would run at 2026-11-16T14:0"):
+            await app.put_as_agent(CODER, "watch", {"schedule": when, "prompt": "Look now"})
+        assert (await app.get("coder.watch")).to_json()["version"] == 1
+        edit = {"schedule": "every 2h", "prompt": "Look twice"}
+        assert (await app.put_as_agent(CODER, "watch", edit)).result == "updated"
+
+
+async def test_an_edit_keeps_the_end(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never", expires=2 * DAY)
+    async with virtual(app, start=START) as time:
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look"})
+        ends = (await app.get("coder.watch")).to_json()["expiresAt"]
+        await time.advance("1d")
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look twice"})
+        assert (await app.get("coder.watch")).to_json()["expiresAt"] == ends
+        later = {"schedule": "every 2h", "prompt": "Look thrice", "expiresAt": "2026-11-19T00:00:00Z"}
+        with pytest.raises(Limited, match="a change cannot extend it"):
+            await app.put_as_agent(CODER, "watch", later)
+
+
+async def test_one_time_schedules_count_as_wakes(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="recurring", wakes_per_day=3)
+    async with virtual(app, start=START) as time:
+        for number in range(2):
+            await app.put_as_agent(CODER, f"once-{number}", {"schedule": "in 1m", "prompt": f"look {number}"})
+        await app.remove_as_agent(CODER, "once-1")
+        await app.wake_me(CODER, "in 1m", "look")
+        with pytest.raises(Limited, match="wakes_per_day"):
+            await app.put_as_agent(CODER, "once-3", {"schedule": "in 1m", "prompt": "look again"})
+        with pytest.raises(Limited, match="wakes_per_day"):
+            await app.wake_me(CODER, "in 1m", "look later")
+        await time.advance("25h")
+        await app.wake_me(CODER, "in 1m", "look later")
+
+
+async def test_deleting_and_creating_is_limited_too(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never", wakes_per_day=3)
+    async with virtual(app, start=START):
+        for number in range(3):
+            await app.put_as_agent(CODER, "watch", {"schedule": f"{number + 1} 12 * * *", "prompt": "Look"})
+            await app.remove_as_agent(CODER, "watch")
+        with pytest.raises(Limited, match="wakes_per_day"):
+            await app.put_as_agent(CODER, "watch", {"schedule": "4 12 * * *", "prompt": "Look"})
+
+
+async def test_an_edit_keeps_what_a_person_set(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START, on_command=lambda command: "done"):
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look"})
+        kept = {
+            "activeHours": {"start": "09:00", "end": "17:00"},
+            "maxLateness": "10m",
+            "timeout": "5m",
+            "budget": {"perDay": 1.5},
+            "sessionConfig": {"model": "small"},
+        }
+        await app.update("coder.watch", **kept)
+        before = (await app.get("coder.watch")).to_json()
+        new = {"schedule": "every 4h", "prompt": "Look twice", "sessionConfig": {"persistSession": False}}
+        await app.put_as_agent(CODER, "watch", new)
+        after = (await app.get("coder.watch")).to_json()
+        for name in ("activeHours", "maxLateness", "timeout", "budget"):
+            assert after[name] == before[name], name
+        assert after["sessionConfig"] == {"model": "small", "persistSession": False}
+        assert (after["prompt"], after["schedule"]["every"]) == ("Look twice", "4h")
+        with pytest.raises(Conflict, match="a person set a budget or a check"):
+            await app.put_as_agent(CODER, "watch", {"schedule": "every 4h", "command": {"argv": ["true"]}})
+
+
+@pytest.mark.parametrize(
+    ("slug", "prompt", "when"),
+    [
+        ("other", "Delete the old logs of the build server", "every 2h"),
+        ("other", "delete the old logs, of the build server!", "every 3h"),
+        ("watch", "Please delete the old logs of the build server", "every 121m"),
+        ("other", "Del\u200bete the old \uff4c\uff4f\uff47\uff53 of the build server", "every 2h"),
+    ],
+)
+async def test_what_was_rejected_cannot_come_back_in_another_form(
+    tmp_path: Path, slug: str, prompt: str, when: str
+) -> None:
+    app = make(tmp_path)
+    async with virtual(app, start=START) as time:
+        rejected = {"schedule": "every 2h", "prompt": "Delete the old logs of the build server"}
+        await app.put_as_agent(CODER, "watch", rejected)
+        await app.decide((await app.proposals())[0]["id"], "reject", by="cli")
+        with pytest.raises(Conflict, match="a person rejected this"):
+            await app.put_as_agent(CODER, slug, {"schedule": when, "prompt": prompt})
+        other = {"schedule": "every 2h", "prompt": "Summarise the week"}
+        assert (await app.put_as_agent(CODER, "week", other)).result == "pending"
+        await time.advance("8d")
+        assert (await app.put_as_agent(CODER, slug, {"schedule": when, "prompt": prompt})).result == "pending"
+
+
+async def test_deleting_does_not_undo_a_persons_stop(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never")
+    watch = {"schedule": "every 2h", "prompt": "Look"}
+    async with virtual(app, start=START):
+        await app.put_as_agent(CODER, "watch", watch)
+        await app.pause("coder.watch")
+        await app.remove_as_agent(CODER, "watch")
+        for slug, prompt in (("watch", "Look"), ("other", "Look"), ("watch", "Something else")):
+            with pytest.raises(Conflict, match="a person had stopped this"):
+                await app.put_as_agent(CODER, slug, {**watch, "prompt": prompt})
+        assert await app.proposals() == []
+        await app.put_as_agent(CODER, "own", {**watch, "prompt": "Write a summary"})
+        await app.pause_as_agent(CODER, "own")
+        await app.remove_as_agent(CODER, "own")
+        again = await app.put_as_agent(CODER, "own", {**watch, "prompt": "Write a summary"})
+        assert again.result == "created"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"type": "cron", "expression": "0 9 * * MON"}, {"type": "cron", "expression": "0 9 * * 1"}),
+        (
+            {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"},
+            {"type": "cron", "expression": "00 09 * * *", "timezone": "Etc/UTC"},
+        ),
+    ],
+)
+async def test_the_same_times_written_differently_are_one_schedule(tmp_path: Path, one: Any, other: Any) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START):
+        await app.put_as_agent(CODER, "watch", {"schedule": one, "prompt": "Look"})
+        again = await app.put_as_agent(CODER, "copy", {"schedule": other, "prompt": "Lo\u200bok\u3164"})
+        assert (again.result, again.view.slug, again.is_copy) == ("unchanged", "coder.watch", True)
