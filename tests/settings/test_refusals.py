@@ -56,6 +56,8 @@ BAD = [
     ('[limits]\nbody_max = "9GiB"', "is too large; give at most 256MiB"),
     ("[limits]\nledger_days = 0", "limits.ledger_days: 0 is too small; give at least 1"),
     ('[agents.a]\nadapter = "opnai"', "cursor, amp; did you mean 'openai'?"),
+    ('[agents.Coder]\nadapter = "echo"\n[agents.coder]\nadapter = "echo"', "the prefix 'coder.', as those of 'Coder'"),
+    ('[agents."a.b"]\nadapter = "echo"\n[agents."a-b"]\nadapter = "echo"', "the prefix 'a-b.', as those of 'a.b'"),
     ("[agents.a]\nadapter = 5", "agents.a.adapter: 5 is not one of sessions"),
     ('[agents.a]\nadapter = "openai"', "agents.a.model: is missing; write model = \"some-model\""),
     ('[agents.a]\nadapter = "sessions"\nheaders = "x"', "agents.a.headers: 'x' is not a table; write {X-Name = "),

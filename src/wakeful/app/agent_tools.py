@@ -18,6 +18,7 @@ from wakeful.core.time.timing_words import describe
 from wakeful.core.time.zones import segment_at
 from wakeful.features.schedules.owned import Actor
 from wakeful.features.schedules.views import ScheduleView, as_text, lineage_json
+from wakeful.features.schedules.why_owned import without_figures
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import ToolSpec
 
@@ -232,9 +233,14 @@ async def _report(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str, A
     return {"status": fate, "runId": str(actor.run_id)}
 
 
+async def explain(app: "Wakeful", actor: Actor, slug: object, at: str | None) -> dict[str, Any]:
+    """Why an own schedule ran or did not, without what belongs to others."""
+    view = await app.get_as_agent(actor, slug)
+    return without_figures((await app.why(view.slug, at=at, viewer=actor.agent)).to_json())
+
+
 async def _explain(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str, Any]:
-    view = await app.get_as_agent(actor, given["slug"])
-    return (await app.why(view.slug, at=given.get("at"))).to_json()
+    return await explain(app, actor, given["slug"], given.get("at"))
 
 
 async def _forecast(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str, Any]:
@@ -292,7 +298,7 @@ def _view_json(app: "Wakeful", view: ScheduleView) -> dict[str, Any]:
         "nextRun": as_text(view.next_run),
         "lastRun": as_text(view.last_run),
         "lastOutcome": view.last_outcome,
-        "lastError": view.last_error,
+        "lastError": without_figures(view.last_error),
         "approval": view.approval,
         "expiresAt": _ends(view),
         "lineage": None if view.lineage is None else lineage_json(view.lineage),

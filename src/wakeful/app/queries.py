@@ -149,8 +149,9 @@ class AppQueries(AppLifecycle):
 
         return await self._open.store.read(look)
 
-    async def why(self, slug: str, *, at: datetime | str | None = None) -> Why:
-        """Explain its state, or what happened or will happen at an instant: one sentence, and the facts."""
+    async def why(self, slug: str, *, at: datetime | str | None = None, viewer: str | None = None) -> Why:
+        """Explain its state, or what happened or will happen at an instant: one sentence, and the facts. A `viewer` is
+        an agent, which is not told the names of what it does not own."""
         parts, now = self._open, self._clock.read().now
         asked = None if at is None else as_instant(at, "at")
         if slug == HEARTBEAT:
@@ -166,7 +167,7 @@ class AppQueries(AppLifecycle):
             proposal = queries.proposed(tx, slug, now=now)
             if proposal is not None and proposal.schedule_id is None:
                 return why_waits(proposal)
-            return with_origin(tx, slug, why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days))
+            return with_origin(tx, slug, why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days, viewer=viewer))
 
         return await parts.store.read(look)
 

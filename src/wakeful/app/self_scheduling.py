@@ -92,16 +92,19 @@ class SelfScheduling(Schedules):
         return await self._open.store.read(look)
 
     async def agent_run_of_session(self, session: int) -> int | None:
-        """The run of an agent whose program leads this process session on this machine."""
+        """The run of an agent, or of a command that an agent scheduled, whose program leads this process session on
+        this machine."""
         host = socket.gethostname()
 
-        def look(tx: Tx) -> list[int]:
+        def look(tx: Tx) -> list[tuple[int, bool]]:
             nodes = [node.node_id for node in tx.nodes.all() if node.host == host]
             runs = tx.runs.of_nodes(nodes, limit=RUNS_MAX) if nodes else []
-            return [run.run_id for run in runs if run.outcome == "running" and _leads(run, session)]
+            leading = [run for run in runs if run.outcome == "running" and _leads(run, session)]
+            owners = tx.ownerships.by_ids([run.schedule_id for run in leading])
+            return [(run.run_id, run.schedule_id in owners) for run in leading]
 
-        for run_id in await self._open.store.read(look):
-            if (await self.actor_of_run(run_id)).is_agent_run:
+        for run_id, is_owned in await self._open.store.read(look):
+            if is_owned or (await self.actor_of_run(run_id)).is_agent_run:
                 return run_id
         return None
 
@@ -347,7 +350,8 @@ def _of_schedule(tx: Tx, run_id: int, slug: str, schedule_id: int, copy: str | N
     deliver = None if definition is None else definition.deliver
     if isinstance(action, Prompt):
         return Actor(action.agent, run_id, slug, depth, deliver)
-    return Actor("default", run_id, slug, depth, deliver, is_agent_run=False)
+    agent = "default" if ownership is None else ownership.owner
+    return Actor(agent, run_id, slug, depth, deliver, is_agent_run=False)
 
 
 def _leads(run: Run, session: int) -> bool:

@@ -21,6 +21,7 @@ from wakeful.config.kinds import setting
 from wakeful.config.secrets import Secret, SecretUrl
 from wakeful.config.slots import SLOTS, Quota, Slot
 from wakeful.config.table import NamedTables, Table
+from wakeful.core.self_scheduling.slugs import namespace
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.integrations.net.guard import is_loopback
 
@@ -361,6 +362,18 @@ class Settings(Table):
     @classmethod
     def _with_default(cls, written: Any) -> Any:
         return {DEFAULT_AGENT: {}, **written} if isinstance(written, Mapping) else written
+
+    @field_validator("agents")
+    @classmethod
+    def _separate_namespaces(cls, agents: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Two agents must not share the slugs of their schedules."""
+        owners: dict[str, str] = {}
+        for name in agents:
+            first = owners.setdefault(namespace(name), name)
+            if first != name:
+                message = f"its schedules would have the prefix '{namespace(name)}', as those of '{first}'; rename one"
+                raise refusal(kinds.short(message), at=("agents", name))
+        return agents
 
     @field_validator("channels")
     @classmethod

@@ -5,8 +5,8 @@ function. Nothing here writes (L1).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing_words import describe
@@ -16,6 +16,9 @@ from wakeful.features.schedules.views import view_run
 from wakeful.features.schedules.why_facts import AdjacentInstant, NamedRun, ProcessFacts, WhyCase, read_case
 from wakeful.features.schedules.why_words import cause_of, sentence_of
 from wakeful.ports.store import Tx
+
+UNNAMED: Final = "another schedule"
+"""In place of a name that an agent may not see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ def why(
     now: Instant,
     terms: Terms | None = None,
     ledger_days: int = 90,
+    viewer: str | None = None,
 ) -> Why:
     """Explain the current state (without `at`), or what happened or will happen at an instant.
 
@@ -44,7 +48,17 @@ def why(
     for a slug that never existed; removed schedules are still found.
     """
     case = read_case(tx, slug, at=at, now=now, process=ProcessFacts(terms or Terms(), ledger_days))
+    if viewer is not None:
+        case = replace(case, holder=_seen_by(tx, viewer, case.holder), blocker=_seen_by(tx, viewer, case.blocker))
     return Why(sentence_of(case), facts_of(case))
+
+
+def _seen_by(tx: Tx, agent: str, named: NamedRun | None) -> NamedRun | None:
+    """A run as an agent may see it: what it does not own has no name."""
+    if named is None:
+        return None
+    owner = tx.ownerships.by_ids([named.run.schedule_id]).get(named.run.schedule_id)
+    return named if owner is not None and owner.owner == agent else replace(named, slug=UNNAMED)
 
 
 def facts_of(case: WhyCase) -> dict[str, Any]:

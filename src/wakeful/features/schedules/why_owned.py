@@ -1,12 +1,30 @@
 """`why` for schedules of agents: who made it, in which run, and what it waits for."""
 
+import re
 from dataclasses import replace
+from typing import Any, Final, TypeVar
 
 from wakeful.core.self_scheduling.proposals import Lineage, Proposal
 from wakeful.core.time.instants import format_instant
 from wakeful.features.schedules.views import lineage_json
 from wakeful.features.schedules.why import Why
 from wakeful.ports.store import Tx
+
+_USED_UP: Final = re.compile(r"the \w+ budget of [^();]* is used up \(.*?\);")
+_T = TypeVar("_T")
+
+
+def without_figures(shown: _T) -> _T:
+    """Text or JSON for an agent: how much others spent is left out."""
+    value: Any = shown
+    if isinstance(value, str):
+        value = _USED_UP.sub("a budget is used up;", value)
+    elif isinstance(value, dict):
+        value = {name: without_figures(item) for name, item in value.items()}
+    elif isinstance(value, list):
+        value = [without_figures(item) for item in value]
+    done: _T = value
+    return done
 
 
 def origin(owner: str, lineage: Lineage) -> str:

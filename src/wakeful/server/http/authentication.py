@@ -34,11 +34,16 @@ UNIDENTIFIED: Final = (
 )
 MISIDENTIFIED: Final = f"this token is not valid; {UNIDENTIFIED}"
 
+UNKNOWN_PEER: Final = (
+    "the process that opened this connection has ended or cannot be seen, so its rights are unknown; keep it running "
+    "until it has the response, or use the TCP address with a token"
+)
+
 RunCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 """The caller whose run this token belongs to, while that run is running."""
 
 PeerCaller: TypeAlias = Callable[[int], Awaitable[Caller | None]]
-"""The caller whose run, of an agent, has this process session."""
+"""The caller whose run, of an agent or of a command that an agent scheduled, has this process session."""
 
 PEER: Final = "peer_pid"
 """In the state of a request on the socket: the process that sent it."""
@@ -109,8 +114,8 @@ class Authentication:
             return None
         try:
             session = os.getsid(peer)
-        except OSError:  # it has ended, or is hidden
-            return None
+        except OSError:  # it has ended, or is hidden: it may belong to an agent's run
+            raise Refused(403, UNKNOWN_PEER) from None
         return None if session == os.getsid(0) else await self._peer_caller(session)
 
     async def _by_cookie(self, scope: Scope, headers: Headers) -> Caller | None:

@@ -9,10 +9,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
-from wakeful.app.agent_tools import call_tool
+from wakeful.app.agent_tools import call_tool, explain
 from wakeful.app.self_scheduling import AgentWritten
 from wakeful.core.errors import refuse
 from wakeful.core.time.instants import format_instant
+from wakeful.features.schedules.why_owned import without_figures
 from wakeful.server.http import agent_tool_shapes as shapes
 from wakeful.server.http.actors import known_actor
 from wakeful.server.http.requests import instant_of, new_router, read_json, read_object
@@ -57,12 +58,12 @@ def _add_schedules(router: APIRouter, app: Wakeful) -> None:
         actor = await known_actor(app, request.scope)
         views = await app.list_as_agent(actor, q) if owner in (None, actor.agent) else []
         shown = [view for view in views if status in (None, view.status) and finished in (None, view.is_finished)]
-        return JSONResponse({"schedules": [view.to_json() for view in shown], "next": None})
+        return JSONResponse({"schedules": [without_figures(view.to_json()) for view in shown], "next": None})
 
     @router.get(f"{OWN}/schedule/{{slug}}", include_in_schema=False)
     async def get_own(slug: str, request: Request) -> Response:
         actor = await known_actor(app, request.scope)
-        return JSONResponse((await app.get_as_agent(actor, slug)).to_json())
+        return JSONResponse(without_figures((await app.get_as_agent(actor, slug)).to_json()))
 
     @router.put(f"{OWN}/schedule/{{slug}}", include_in_schema=False)
     async def put_own(slug: str, request: Request, dry_run: Annotated[bool, Query(alias="dryRun")] = False) -> Response:
@@ -91,9 +92,9 @@ def _add_state(router: APIRouter, app: Wakeful) -> None:
 
     @router.get(f"{OWN}/schedule/{{slug}}/why", include_in_schema=False)
     async def why_own(slug: str, request: Request, at: str | None = None) -> Response:
-        view = await app.get_as_agent(await known_actor(app, request.scope), slug)
+        actor = await known_actor(app, request.scope)
         asked = None if at is None else format_instant(instant_of(at, "at"))
-        return JSONResponse((await app.why(view.slug, at=asked)).to_json())
+        return JSONResponse(await explain(app, actor, slug, asked))
 
     @router.get(f"{OWN}/schedule/{{slug}}/next", include_in_schema=False)
     async def next_own(
@@ -113,7 +114,7 @@ def _add_state(router: APIRouter, app: Wakeful) -> None:
         if view.approval == "pending":
             return JSONResponse({"runs": [], "next": None})
         rows = await app.runs(view.slug, limit=limit)
-        return JSONResponse({"runs": [row.to_json() for row in rows], "next": None})
+        return JSONResponse({"runs": [without_figures(row.to_json()) for row in rows], "next": None})
 
 
 def _written(written: AgentWritten) -> dict[str, Any]:

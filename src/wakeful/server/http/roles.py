@@ -115,7 +115,7 @@ def refusal(caller: Caller, method: str, path: str) -> str | None:
         case "run":
             return (
                 "a run's token may report its run, wake the heartbeat, and use its agent's own schedules, nothing "
-                "else; to act as the daemon's owner, unset WAKEFUL_RUN_TOKEN"
+                "else; a person has to do this"
             )
         case role:
             return f"the token '{caller.name}' has the role '{role}', which does not permit {method} {path[:200]}"
