@@ -9,6 +9,7 @@ import pytest
 from starlette.datastructures import Headers
 
 from wakeful import Wakeful
+from wakeful.app import self_scheduling
 from wakeful.app.agent_tools import explain
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.features.schedules.owned import Actor
@@ -81,3 +82,27 @@ async def test_a_process_that_cannot_be_identified_is_refused(monkeypatch: pytes
 def test_a_refused_run_is_not_told_how_to_get_around_it() -> None:
     refused = roles.refusal(Caller("run", "run 7", run_id=7), "POST", "/api/approvals/p1")
     assert refused is not None and "WAKEFUL_RUN_TOKEN" not in refused
+
+
+async def test_a_command_that_an_agent_scheduled_acts_as_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By its process session; a person's command is still the person's."""
+    monkeypatch.setattr(self_scheduling, "_leads", lambda run, session: True)
+    found: list[Actor | None] = []
+
+    async def look(command: Any) -> str:
+        run_id = await app.agent_run_of_session(4711)
+        found.append(None if run_id is None else await app.actor_of_run(run_id))
+        return "done"
+
+    app = Wakeful(tmp_path / "wakeful.db", timezone="UTC", self_scheduling=SelfSchedulingTerms(approval="never"))
+    async with virtual(app, start="2026-11-16T12:00Z", on_command=look) as time:
+        await app.put("tidy", {"schedule": "every day at 13:00", "command": {"argv": ["true"]}})
+        await time.advance("2h")
+        assert found == [None]
+        await app.put_as_agent(CODER, "tidy", {"schedule": "every day at 15:00", "command": {"argv": ["true"]}})
+        await time.advance("2h")
+        (_, actor) = found
+        assert actor is not None
+        assert (actor.agent, actor.is_agent_run, actor.depth) == ("coder", False, 1)
