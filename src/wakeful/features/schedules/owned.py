@@ -217,7 +217,9 @@ def _refuse_rejected(tx: Tx, agent: str, definition: Definition, now: Instant) -
         at, is_stop = format_instant(proposal.decided_at or now), proposal.decided_by == STOPPED
         is_here = is_stop and proposal.slug == definition.slug
         if is_here or is_repeat(decode_definition(proposal.definition), definition):
-            what = "a person had stopped this when it was deleted" if is_stop else "a person rejected this"
+            what = (
+                "this was stopped for a person to look at, and then deleted," if is_stop else "a person rejected this"
+            )
             raise Conflict(f"{what} at {at}; do not propose it again within a week, ask them to add it")
 
 
