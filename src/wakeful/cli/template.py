@@ -19,6 +19,7 @@ _EXAMPLES: Final = {
     "server.public_url": 'public_url = "https://wakeful.example.com"',
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
     "alerts.ping": 'ping = "https://hc.example.com/id"',
+    "heartbeat.check": 'check = {command = {argv = ["./new-mail"]}}',
     "budgets.day": "day = 5.0",
     "budgets.month": "month = 100.0",
     "heartbeat.model": 'model = "small-model"',

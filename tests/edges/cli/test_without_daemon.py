@@ -83,7 +83,7 @@ def test_questions_are_answered_from_the_file(filled: Cli) -> None:
 def test_what_a_killed_daemon_left_in_its_log_is_read(filled: Cli) -> None:
     """Rows that are only in the write-ahead log count, and the log stays as it is."""
     with sqlite3.connect(filled.home / "wakeful.db", isolation_level=None) as connection:
-        connection.execute("UPDATE schedules SET definition = replace(definition, 'later', 'renamed')")
+        connection.execute("UPDATE schedules SET slug = 'renamed' WHERE slug = 'later'")
         log = filled.home / "wakeful.db-wal"
         before = (filled.home / "wakeful.db").read_bytes(), log.read_bytes()
         assert before[1]
