@@ -78,6 +78,8 @@ async def test_what_was_spent_and_what_is_left(tmp_path: Path) -> None:
         assert (ran.body["outcome"], ran.body["reason"]) == ("skipped", "budget")
         why = (await api.get("/api/schedule/other/why")).body["sentence"]
         assert "budget" in why
+        missing = await api.ask("PUT", "/api/budget", {"period": "day"})
+        assert missing.status == 400 and "limit: is missing" in missing.body["error"]
         wrong = await api.ask("PUT", "/api/budget", {"period": "day", "limit": None, "agent": [{}]})
         assert wrong.status == 400 and "agent" in str(wrong.body)
         assert (await api.ask("PUT", "/api/budget", {"period": "day", "limit": None})).status == 200

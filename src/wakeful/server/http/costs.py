@@ -7,6 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
+from wakeful.core.errors import refuse
 from wakeful.server.http import cost_shapes as shapes
 from wakeful.server.http.requests import new_router, read_object
 from wakeful.server.http.shapes import answer, body, problems
@@ -50,6 +51,8 @@ def routes(app: Wakeful) -> APIRouter:
     async def put_budget(request: Request) -> Response:
         """A limit for all agents, or for one, in place of the one in the settings. It takes effect immediately."""
         given = await read_object(request, known=_SET)
+        if "limit" not in given:
+            refuse("limit", "is missing; write an amount in US dollars, or null for the limit in the settings")
         await app.set_budget(given.get("period"), given.get("limit"), agent=given.get("agent"))
         return JSONResponse(await app.budget_json())
 
