@@ -18,7 +18,7 @@ from wakeful.core.time.timing import Every, Once
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked
 from wakeful.ports.handlers import EngineHooks
-from wakeful.ports.store import Tx
+from wakeful.ports.store import StoreUnavailable, Tx
 
 T = TypeVar("T")
 
@@ -127,8 +127,14 @@ class Field:
         self.until(lambda: self.closed() >= number, within=within)
 
     def until(self, condition: Callable[[], object], *, within: float = PATIENCE) -> None:
+        def is_met() -> bool:
+            try:
+                return bool(condition())
+            except StoreUnavailable:  # a pooler may have no connection left: look again
+                return False
+
         give_up_at = time.monotonic() + within
-        while not condition():
+        while not is_met():
             assert time.monotonic() < give_up_at, f"not within {within:g} s: {self.errors()}"
             time.sleep(0.05)
 

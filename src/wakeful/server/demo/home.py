@@ -24,7 +24,7 @@ adapter = "echo"                # replies with the prompt
 
 [heartbeat]
 enabled = true
-every = "20s"
+every = "25s"
 prompt = "HEARTBEAT_OK"         # the echo agent can only repeat this when there is nothing to report
 ack_match = "anywhere"
 ack_chars_max = 160
