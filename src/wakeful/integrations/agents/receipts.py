@@ -2,8 +2,8 @@
 
 The URL contains a token that signs the run's id with the daemon's secret. It is the same for every attempt of the run,
 because it proves something about the run: an interrupted attempt may still finish, and then no further one is needed. A
-receipt for a turn that waits here resolves it; any other is passed to `late`, which corrects an unconfirmed or unknown
-run, and is kept for the run's next attempt.
+receipt for a turn that waits in this process resolves it; any other is passed to `late`, which corrects an unconfirmed
+or unknown run, and is kept for the run's next attempt.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Inbox:
         return None if self.receipt is None else self.receipt.text
 
     def put(self, receipt: Receipt) -> bool:
-        """Accept it if it has news; nothing follows a final receipt."""
+        """Accept a receipt if it is new; nothing follows a final one."""
         if not _is_news(self.receipt, receipt):
             return False
         self.receipt = _merged(self.receipt, receipt)
@@ -108,7 +108,8 @@ class Receipts:
         return f"{self._base_url}/api/runs/{run_id}/receipt?token={self.token(run_id)}"
 
     def is_genuine(self, run_id: int, token: str) -> bool:
-        """Compared in constant time, so that a token cannot be guessed character by character."""
+        """Whether the token is genuine. Compared in constant time, so that a token cannot be guessed character by
+        character."""
         return hmac.compare_digest(self.token(run_id).encode(), token.encode("utf-8", "replace"))
 
     async def post(
@@ -168,7 +169,7 @@ def _is_news(known: Receipt | None, receipt: Receipt) -> bool:
 
 
 def _merged(known: Receipt | None, receipt: Receipt) -> Receipt:
-    """The newer one; earlier text and usage are kept unless it replaces them."""
+    """The newer receipt; earlier text and usage are kept unless it replaces them."""
     if known is None:
         return receipt
     text = known.text if receipt.text is None else receipt.text
@@ -177,7 +178,7 @@ def _merged(known: Receipt | None, receipt: Receipt) -> Receipt:
 
 
 def _read(rung: object, text: object, usage: object, error: object) -> Receipt:
-    known = next((one for one in RUNGS if one == rung), None)
+    known = next((name for name in RUNGS if name == rung), None)
     if rung is None:
         refuse("rung", "is missing; write accepted, started or finished")
     if known is None:
