@@ -1,0 +1,119 @@
+"""Alarms that need a label of a node. `alarms.parked` is 2 for them, so the indexes and queries for other alarms never
+meet them; each query here seeks in one queue."""
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any, Final
+
+from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_PLANNED, Run
+from wakeful.core.time.instants import Instant
+from wakeful.ports.plain import DueSchedule
+from wakeful.ports.plans import ALARM_RUN, ALARM_SCHEDULE
+from wakeful.stores.shared.database import Database, columns_of
+
+_RUNS: Final = columns_of(Run, "runs")
+_ACTIVE: Final = "alarms.parked = 2 AND alarms.due_at IS NOT NULL"
+_QUEUED: Final = f"{_ACTIVE} AND alarms.run_on = :queue AND alarms.kind = :kind AND alarms.priority = :priority"
+_LOCKED: Final = "FOR UPDATE SKIP LOCKED"
+_PRIORITIES: Final = (PRIORITY_PERSON, PRIORITY_PLANNED, PRIORITY_BACKFILL)
+_HEADS: Final = ((ALARM_SCHEDULE, PRIORITY_PLANNED), *((ALARM_RUN, priority) for priority in _PRIORITIES))
+"""The alarms a queue can hold: kind and priority."""
+
+# All queues, one index seek each.
+QUEUES = f"""
+WITH RECURSIVE walk AS (
+  SELECT min(run_on) AS queue FROM alarms INDEXED BY alarms_labelled WHERE {_ACTIVE}
+  UNION ALL
+  SELECT (SELECT min(run_on) FROM alarms INDEXED BY alarms_labelled WHERE {_ACTIVE} AND alarms.run_on > walk.queue)
+  FROM walk WHERE walk.queue IS NOT NULL
+)
+SELECT queue FROM walk WHERE queue IS NOT NULL
+"""
+
+# The earliest alarm of one kind and priority in a queue.
+HEAD = f"""
+SELECT ref, due_at FROM alarms INDEXED BY alarms_labelled WHERE {_QUEUED} ORDER BY due_at, ref LIMIT 1
+"""
+
+# The same for alarms that need no label.
+HEAD_OF_OTHERS = """
+SELECT ref, due_at FROM alarms INDEXED BY alarms_due
+WHERE alarms.parked = 0 AND alarms.due_at IS NOT NULL AND alarms.kind = :kind AND alarms.priority = :priority
+ORDER BY due_at, ref LIMIT 1
+"""
+
+# Schedules of a queue whose alarm is due, oldest first.
+DUE_SCHEDULES = f"""
+SELECT schedule_id, version, next_at, alarms.due_at, 0 FROM alarms INDEXED BY alarms_labelled CROSS JOIN cadences
+WHERE {_QUEUED} AND alarms.due_at <= :now AND cadences.schedule_id = alarms.ref
+ORDER BY alarms.due_at, alarms.ref LIMIT :limit {_LOCKED}
+"""
+
+# Waiting runs of a queue whose alarm is due, oldest first.
+DUE_RUNS = f"""
+SELECT {_RUNS} FROM alarms INDEXED BY alarms_labelled CROSS JOIN runs
+WHERE {_QUEUED} AND alarms.due_at <= :now AND runs.run_id = alarms.ref AND runs.outcome = 'waiting'
+ORDER BY alarms.due_at, alarms.ref LIMIT :limit {_LOCKED}
+"""
+
+# Postpone an alarm.
+HOLD_OFF = "UPDATE alarms SET due_at = :until WHERE kind = :kind AND ref = :ref"
+
+
+class SharedLabelled:
+    """See `ports.labelled.Labelled`."""
+
+    __slots__ = ("_db",)
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def queues(self) -> list[str]:
+        return [queue for (queue,) in self._db.rows(QUEUES)]
+
+    def due_kinds(self, queues: Sequence[str], *, now: Instant) -> set[str]:
+        return {kind for kind, due_at in self._heads(queues) if due_at <= now}
+
+    def next_due_at(self, queues: Sequence[str], *, besides: Sequence[str] = ()) -> Instant | None:
+        return min((due_at for kind, due_at in self._heads(queues) if kind not in besides), default=None)
+
+    def due_schedules(self, queues: Sequence[str], *, now: Instant, limit: int) -> list[DueSchedule]:
+        found: list[DueSchedule] = []
+        for queue in queues:
+            given = _of(ALARM_SCHEDULE, PRIORITY_PLANNED)
+            found += map(DueSchedule._make, self._db.rows(DUE_SCHEDULES, queue=queue, now=now, limit=limit, **given))
+        return sorted(found, key=attrgetter("due_at", "schedule_id"))[:limit]
+
+    def due_runs(self, queues: Sequence[str], *, now: Instant, limit: int) -> list[Run]:
+        found: list[Run] = []
+        for queue in queues:
+            for priority in _PRIORITIES:
+                given = _of(ALARM_RUN, priority)
+                found += map(Run._make, self._db.rows(DUE_RUNS, queue=queue, now=now, limit=limit, **given))
+        return sorted(found, key=_by_turn)
+
+    def hold_off_first(self, queues: Sequence[str], kind: str, *, now: Instant, until: Instant) -> int | None:
+        due: list[tuple[int, Instant, int, bool]] = []
+        for priority in (priority for of_kind, priority in _HEADS if of_kind == kind):
+            heads = [(row, True) for queue in queues for row in self._db.rows(HEAD, queue=queue, **_of(kind, priority))]
+            heads += [(row, False) for row in self._db.rows(HEAD_OF_OTHERS, **_of(kind, priority))]
+            due += [(priority, due_at, ref, is_ours) for (ref, due_at), is_ours in heads if due_at <= now]
+        *_, ref, is_ours = min(due, default=(0, 0, 0, False))
+        if not is_ours:
+            return None
+        self._db.change(HOLD_OFF, kind=kind, ref=ref, until=until)
+        return ref
+
+    def _heads(self, queues: Sequence[str]) -> Iterator[tuple[str, Instant]]:
+        for queue in queues:
+            for kind, priority in _HEADS:
+                for _, due_at in self._db.rows(HEAD, queue=queue, kind=kind, priority=priority):
+                    yield kind, due_at
+
+
+def _of(kind: str, priority: int) -> dict[str, Any]:
+    return {"kind": kind, "priority": priority}
+
+
+def _by_turn(run: Run) -> tuple[int, Instant, int]:
+    return run.priority, run.due_at if run.next_attempt_at is None else run.next_attempt_at, run.run_id
