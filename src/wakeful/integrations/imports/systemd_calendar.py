@@ -39,7 +39,7 @@ _WEEKS: Final = {tuple(range(7 * n - 6, min(7 * n, 31) + 1)): n for n in range(1
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """One OnCalendar expression as sets; None is anything."""
+    """One OnCalendar expression as sets; None matches anything."""
 
     text: str
     zone: str
@@ -65,12 +65,12 @@ class Calendar:
 
     @property
     def times(self) -> WallRules:
-        """Its times by systemd's rules."""
+        """The expression's times by systemd's rules."""
         seconds = tuple(sorted(h * 3600 + m * 60 + s for h in self.hours for m in self.minutes for s in self.seconds))
         return WallRules(self.zone, self.matches_day, seconds, "skip", "once")
 
     def covers(self, other: "Calendar") -> bool:
-        """Whether all times of the other are times of this one."""
+        """Whether this expression includes all times of `other`."""
         if self.zone != other.zone or (self.days is not None and self.is_from_end != other.is_from_end):
             return False
         pairs = [(self.weekdays, other.weekdays), (self.years, other.years), (self.months, other.months)]
@@ -80,7 +80,7 @@ class Calendar:
         )
 
     def schedule(self) -> dict[str, Any]:
-        """The same as a schedule; refused if cron cannot express it."""
+        """The expression as a schedule; refused if cron cannot express it."""
         if self.years is not None:
             return self._once()
         day, weekday = self._days()
@@ -91,9 +91,9 @@ class Calendar:
 
     def _once(self) -> dict[str, Any]:
         sets = (self.years, self.months, self.days, self.hours, self.minutes, self.seconds)
-        if self.weekdays is not None or self.is_from_end or any(one is None or len(one) != 1 for one in sets):
+        if self.weekdays is not None or self.is_from_end or any(values is None or len(values) != 1 for values in sets):
             refuse(f"'{self.text}' names a year, which a cron schedule cannot express")
-        year, month, day, hour, minute, second = (next(iter(one)) for one in sets if one is not None)
+        year, month, day, hour, minute, second = (next(iter(values)) for values in sets if values is not None)
         at = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
         return {"type": "once", "at": at, "timezone": self.zone}
 

@@ -1,0 +1,1 @@
+"""Calendar files (RFC 5545) that name excluded days."""
