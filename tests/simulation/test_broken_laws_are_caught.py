@@ -2,6 +2,7 @@
 within a few seeds the judge must say which law it was."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ from wakeful.core.run.settlement import Wait
 from wakeful.core.run.transitions import waiting
 from wakeful.core.schedule import cadence as core_cadence
 from wakeful.core.schedule.cadence import Cadence, Gap, Plan, Rules
+from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.plain import Following, following
+from wakeful.core.time.excluded_days import ExcludedDays
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.time.timing import next_after
+from wakeful.engine import claiming, labels, settling
 from wakeful.engine import engine as engine_module
-from wakeful.engine import settling
-from wakeful.features.schedules import alarms, commands, plain
+from wakeful.features.schedules import alarms, commands, plain, runs
 from wakeful.features.schedules.backfilling import BackfillAlarms
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.backfills import Backfill
-from wakeful.ports.store import Tx
+from wakeful.ports.store import Tx, run_alarm
 from wakeful.stores.shared.backfills import SharedBackfills
 from wakeful.stores.shared.plain import CLEAR
 from wakeful.stores.sqlite import plain as sqlite_plain
@@ -174,6 +178,47 @@ def plain_path_settles_for_anyone(patch: Patch) -> None:
     patch.setattr(SqlitePlainPath, "settle", settle)
 
 
+def plain_path_knows_no_holidays(patch: Patch) -> None:
+    """The plain path starts instants on days that the settings exclude."""
+    patch.setattr(Terms, "excludes", lambda *_: False)
+
+
+def catch_up_on_excluded_days(patch: Patch) -> None:
+    """What rings late does not look at excluded days."""
+
+    def ring(cadence: Cadence, rules: Rules, **options: Any) -> Plan:
+        return core_cadence.ring(cadence, rules, **{**options, "excluded": None})
+
+    patch.setattr(alarms, "ring", ring)
+
+
+def excluded_days_last_longer(patch: Patch) -> None:
+    """The day after an excluded one is taken for excluded as well."""
+    excluded = Terms.excluded
+
+    def longer(self: Terms, definition: Definition) -> ExcludedDays | None:
+        days = excluded(self, definition)
+        return None if days is None else replace(days, days=tuple(sorted({*days.days, *(d + 1 for d in days.days)})))
+
+    patch.setattr(Terms, "excluded", longer)
+
+
+def any_node_takes_it(patch: Patch) -> None:
+    """Nodes take what needs a label that they do not have."""
+    patch.setattr(alarms, "may_take", lambda queue, labels: True)
+    patch.setattr(labels, "may_take", lambda queue, labels: True)
+
+
+def waiting_runs_forget_their_labels(patch: Patch) -> None:
+    """Runs that wait do so without their labels, and the row is not looked at."""
+    forgotten = run_alarm
+    for module in (settling, claiming, commands, runs):
+        patch.setattr(
+            module, "run_alarm", lambda run, *rest, **more: forgotten(run, *rest, **more)._replace(run_on=None)
+        )
+    patch.setattr(labels, "_kept", lambda tx, rows, labels: rows)
+
+
 ALONE = Climate(days=20, outages_per_day=1, deeds_per_day=3, schedules=8, pace=3 * HOUR, outage_max=DAY)
 ROUGH = Climate(days=6, crash_per_commit=0.05, schedules=8, pace=20 * MINUTE)
 BUSY_PEOPLE = Climate(days=6, deeds_per_day=80, schedules=10, pace=20 * MINUTE)
@@ -183,6 +228,7 @@ CANCELLING = Climate(days=6, cancels_per_day=60, crash_per_commit=0.02, schedule
 BACKFILLING = Climate(
     days=6, backfills_per_day=6, outages_per_day=1, outage_max=DAY, crash_per_commit=0.02, schedules=8, pace=HOUR
 )
+HOLIDAYS = Climate(days=10, holidays_per_day=1, outages_per_day=1, outage_max=DAY, schedules=8, pace=HOUR)
 SEEDS = 12
 CLIMATES = {
     "alone": ALONE,
@@ -192,6 +238,7 @@ CLIMATES = {
     "freezing": FREEZING,
     "cancelling": CANCELLING,
     "backfilling": BACKFILLING,
+    "holidays": HOLIDAYS,
 }
 
 
@@ -202,22 +249,30 @@ def _make_answers_late(patch: Patch) -> None:
 
 @pytest.mark.parametrize(
     ("sabotage", "law", "climate", "first_seed"),
-    [
-        pytest.param(no_fence, "L6", FREEZING, 0, id="no fence"),
-        pytest.param(drop_what_was_missed, "L1", ALONE, 0, id="missed instants dropped"),
-        pytest.param(plan_from_now, "L3", ALONE, 0, id="planned from now"),
-        pytest.param(skip_ahead_in_silence, "L1", ALONE, 0, id="an instant skipped in silence"),
-        pytest.param(lanes_for_everyone, "L5", ALONE, 14, id="lanes for everyone"),
-        pytest.param(forget_crashes, "L2", ROUGH, 0, id="crashes not counted"),
-        pytest.param(pause_without_effect, "L2", BUSY_PEOPLE, 0, id="pauses without effect"),
-        pytest.param(cancel_requests_are_overlooked, "L2", CANCELLING, 0, id="cancel requests overlooked"),
-        pytest.param(backfills_are_open_runs, "L5", BACKFILLING, 0, id="backfills are open runs"),
-        pytest.param(backfills_start_over, "L2", BACKFILLING, 0, id="backfills start over"),
-        pytest.param(never_turn_back, "L3", WRONG_CLOCKS, 0, id="never turned back"),
-        pytest.param(plain_path_skips_an_instant, "L2", ALONE, 0, id="plain path skips an instant"),
-        pytest.param(plain_path_takes_everything, "L2", ALONE, 0, id="plain path takes everything"),
-        pytest.param(plain_path_settles_for_anyone, "L6", FREEZING, 0, id="plain path without a fence"),
-    ],
+    sampled(
+        [
+            pytest.param(no_fence, "L6", FREEZING, 0, id="no fence"),
+            pytest.param(drop_what_was_missed, "L1", ALONE, 0, id="missed instants dropped"),
+            pytest.param(plan_from_now, "L3", ALONE, 0, id="planned from now"),
+            pytest.param(skip_ahead_in_silence, "L1", ALONE, 0, id="an instant skipped in silence"),
+            pytest.param(lanes_for_everyone, "L5", ALONE, 14, id="lanes for everyone"),
+            pytest.param(forget_crashes, "L2", ROUGH, 0, id="crashes not counted"),
+            pytest.param(pause_without_effect, "L2", BUSY_PEOPLE, 0, id="pauses without effect"),
+            pytest.param(cancel_requests_are_overlooked, "L2", CANCELLING, 0, id="cancel requests overlooked"),
+            pytest.param(backfills_are_open_runs, "L5", BACKFILLING, 0, id="backfills are open runs"),
+            pytest.param(backfills_start_over, "L2", BACKFILLING, 0, id="backfills start over"),
+            pytest.param(never_turn_back, "L3", WRONG_CLOCKS, 0, id="never turned back"),
+            pytest.param(plain_path_skips_an_instant, "L2", ALONE, 0, id="plain path skips an instant"),
+            pytest.param(plain_path_takes_everything, "L2", ALONE, 0, id="plain path takes everything"),
+            pytest.param(any_node_takes_it, "L6", FREEZING, 0, id="labels without effect"),
+            pytest.param(waiting_runs_forget_their_labels, "L6", FREEZING, 0, id="waiting runs without labels"),
+            pytest.param(plain_path_settles_for_anyone, "L6", FREEZING, 0, id="plain path without a fence"),
+            pytest.param(plain_path_knows_no_holidays, "L2", HOLIDAYS, 0, id="plain path knows no holidays"),
+            pytest.param(catch_up_on_excluded_days, "L2", HOLIDAYS, 0, id="catch-up on excluded days"),
+            pytest.param(excluded_days_last_longer, "L1", HOLIDAYS, 0, id="excluded days last longer"),
+        ],
+        every=6,
+    ),
 )
 def test_a_broken_law_is_caught_and_named(
     sabotage: Callable[[Patch], None], law: str, climate: Climate, first_seed: int, monkeypatch: Patch, tmp_path: Path

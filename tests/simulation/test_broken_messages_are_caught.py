@@ -28,7 +28,6 @@ from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
 SEEDS = range(6)
-FIRST_SEEDS = {"L7 messages": 8}  # where the first seeds hold: one whose world finds it
 
 TALK = Climate(
     days=1, outages_per_day=2, steps_per_day=2, deeds_per_day=40, crash_per_commit=0.02, outage_max=DAY // 4,
@@ -133,23 +132,26 @@ def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path:
 
 @pytest.mark.parametrize(
     ("sabotage", "law", "climate"),
-    [
-        pytest.param(marks_are_set_before_messages_are_kept, "L7 messages", CRASHING, id="marks before messages"),
-        pytest.param(nothing_is_said_without_a_reply, "L8 messages", TALK, id="no reply, nothing said"),
-        pytest.param(replies_go_to_the_wrong_person, "L8 messages", TALK, id="replies to the wrong person"),
-        pytest.param(events_are_green_at_once, "L8 heartbeat", TALK, id="events green at once"),
-        pytest.param(evicted_events_leave_no_trace, "L8 heartbeat", CROWDED, id="evicted events leave no trace"),
-        pytest.param(missing_channels_are_not_reported, "L9 outbox", PAGED, id="missing channels not reported"),
-        pytest.param(missing_channels_end_their_letters, "L7 outbox", PAGED, id="missing channels end letters"),
-        pytest.param(prompts_without_a_reply_say_nothing, "L8 outbox", TALK, id="prompts without a reply"),
-    ],
+    sampled(
+        [
+            pytest.param(marks_are_set_before_messages_are_kept, "L7 messages", CRASHING, id="marks before messages"),
+            pytest.param(nothing_is_said_without_a_reply, "L8 messages", TALK, id="no reply, nothing said"),
+            pytest.param(replies_go_to_the_wrong_person, "L8 messages", TALK, id="replies to the wrong person"),
+            pytest.param(events_are_green_at_once, "L8 heartbeat", TALK, id="events green at once"),
+            pytest.param(evicted_events_leave_no_trace, "L8 heartbeat", CROWDED, id="evicted events leave no trace"),
+            pytest.param(missing_channels_are_not_reported, "L9 outbox", PAGED, id="missing channels not reported"),
+            pytest.param(missing_channels_end_their_letters, "L7 outbox", PAGED, id="missing channels end letters"),
+            pytest.param(prompts_without_a_reply_say_nothing, "L8 outbox", TALK, id="prompts without a reply"),
+        ],
+        every=4,
+        offset=1,
+    ),
 )
 def test_a_broken_law_is_caught_and_named(
     sabotage: Callable[[Patch], None], law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     """Within a few seeds, and by its number."""
     sabotage(monkeypatch)
-    first_seed = FIRST_SEEDS.get(law, 0)
-    found = first_violation(climate, tmp_path, [first_seed + seed for seed in SEEDS])
+    found = first_violation(climate, tmp_path, SEEDS)
     assert found is not None, f"a few worlds, and nothing was noticed: {sabotage.__doc__}"
     assert f"  {law}" in found, found

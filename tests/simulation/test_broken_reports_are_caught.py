@@ -100,7 +100,6 @@ def alarms_of_a_clock_that_was_ahead(patch: Patch) -> None:
 
 
 FIRST_SEEDS: dict[Callable[[Patch], None], int] = {
-    instants_ahead_of_the_clock_are_waited_for: 42,
     alarms_of_a_clock_that_was_ahead: 12,
 }
 """Where the first seeds hold: one whose world finds it."""
@@ -114,15 +113,21 @@ def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path:
 
 @pytest.mark.parametrize(
     ("sabotage", "law", "climate"),
-    [
-        pytest.param(no_alarm_for_what_is_watched, "L9", RARE, id="no alarm for what is watched"),
-        pytest.param(errors_are_not_counted, "L9", TROUBLED, id="errors not counted"),
-        pytest.param(opened_and_not_reported, "L9", TROUBLED, id="opened, not reported"),
-        pytest.param(reported_and_nobody_told, "L8", TROUBLED, id="reported, nobody told"),
-        pytest.param(reported_again_and_again, "L4", TROUBLED, id="reported again and again"),
-        pytest.param(instants_ahead_of_the_clock_are_waited_for, "L9", WRONG_CLOCKS, id="ahead of the clock"),
-        pytest.param(alarms_of_a_clock_that_was_ahead, "L9", OFTEN_WRONG_CLOCKS, id="left to a clock that was ahead"),
-    ],
+    sampled(
+        [
+            pytest.param(no_alarm_for_what_is_watched, "L9", RARE, id="no alarm for what is watched"),
+            pytest.param(errors_are_not_counted, "L9", TROUBLED, id="errors not counted"),
+            pytest.param(opened_and_not_reported, "L9", TROUBLED, id="opened, not reported"),
+            pytest.param(reported_and_nobody_told, "L8", TROUBLED, id="reported, nobody told"),
+            pytest.param(reported_again_and_again, "L4", TROUBLED, id="reported again and again"),
+            pytest.param(instants_ahead_of_the_clock_are_waited_for, "L9", WRONG_CLOCKS, id="ahead of the clock"),
+            pytest.param(
+                alarms_of_a_clock_that_was_ahead, "L9", OFTEN_WRONG_CLOCKS, id="left to a clock that was ahead"
+            ),
+        ],
+        every=3,
+        offset=1,
+    ),
 )
 def test_a_broken_report_is_caught_and_named(
     sabotage: Callable[[Patch], None], law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path

@@ -12,8 +12,8 @@ from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence, Rules
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.core.time.timing import Cron, Every, Manual, Once
-from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm
-from worlds import laws
+from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, SystemEvent
+from worlds import heartbeat_laws, laws
 from worlds.laws import Era, Seen, Shift
 
 T0 = 1_767_225_600_000  # 2026-01-01T00:00Z, the anchor of the hourly grid below
@@ -568,3 +568,18 @@ def test_l6_runs_belong_to_nodes_that_exist() -> None:
     check(laws.open_runs_have_owners("x", run(outcome="running", owner=2), frozenset({1})), "L6", "nobody registered")
     check(laws.open_runs_have_owners("x", run(outcome="running", owner=None), frozenset({1})), "L6", "node None")
     check(laws.open_runs_have_owners("x", run(outcome="waiting", owner=1), frozenset({1})), "L6", "still owned")
+
+
+# -- L8 ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("outcome", "carried_by", "words"),
+    [("cancelled", None, None), ("unknown", 9, None), ("cancelled", 9, "run 9 carried its event 3")],
+)
+def test_l8_an_event_that_was_carried_is_not_cancelled(outcome: str, carried_by: int | None, words: str | None) -> None:
+    """Its agent may have heard it."""
+    event = SystemEvent(3, None, "schedule", "x", T0, 1, "s1", 1, carried_by, None)
+    row = run(outcome=outcome, reason="cancelled" if outcome == "unknown" else None)
+    assert heartbeat_laws.is_cancelled(row)
+    check(heartbeat_laws.cancelled_means_untold(event, row), "L8", words)

@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from features.kit import Bench, Bot, World, instant, virtual
-from ledger_check import History, Observation, Verdict, audit, read_observations
 from wakeful import every
 from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.core.time.timing import Every
+from wakeful.drill.ledger import History, Verdict, audit
+from wakeful.drill.observed import Observation, read_observations
 from wakeful.testing.virtual_clock import EPOCH
 from worlds.laws import Era
 

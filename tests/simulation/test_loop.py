@@ -189,6 +189,33 @@ def test_what_is_ready_when_a_process_freezes_runs_when_it_thaws(loop: VirtualLo
     assert steps == list(range(100))
 
 
+def test_a_timer_that_passed_during_a_freeze_can_still_be_cancelled(loop: VirtualLoop) -> None:
+    """As on a real loop: what was waited for came first, so the time limit no longer matters."""
+    came = asyncio.Event()
+    ended: list[str] = []
+
+    async def wait() -> None:
+        async with asyncio.timeout(5):
+            await came.wait()
+        ended.append("in time")
+
+    async def main() -> None:
+        process = Process(loop, "node")
+        process.start(wait())
+        await asyncio.sleep(1)
+        process.freeze()
+        came.set()
+        await asyncio.sleep(10)
+        process.thaw()
+        await asyncio.sleep(1)
+        process.reap()
+
+    faults: list[object] = []
+    loop.set_exception_handler(lambda _, about: faults.append(about))
+    loop.run(main())
+    assert (ended, faults) == (["in time"], [])
+
+
 def test_a_killed_process_has_no_last_word(loop: VirtualLoop) -> None:
     """No `finally`, no `except` and no child task of it runs once it was killed."""
     seen: list[str] = []
