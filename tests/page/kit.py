@@ -1,9 +1,10 @@
 """A page in a real browser over a real daemon, which notes what must never happen: errors, and requests elsewhere."""
 
 import json
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -94,6 +95,14 @@ def window(
         assert may_refuse or seen.refused == [], seen.refused
     finally:
         context.close()
+
+
+def wait_until(page: Page, condition: Callable[[], object]) -> None:
+    """Let the page run until a condition holds that Playwright cannot wait for."""
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < until, "the condition never held"
+        page.wait_for_timeout(20)
 
 
 def ask(one: Daemon, method: str, path: str, body: Any = None) -> Any:

@@ -3,15 +3,14 @@
 import json
 import sys
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
+from page.door import Door, opened_door
 from page.kit import LOOKS, PHONE, ask, window
 
 # Finds one mail each time, and takes one message each time.
@@ -45,49 +44,17 @@ interval = "60m"
 """
 
 
-class Door(ThreadingHTTPServer):
-    """Where a webhook leads: it refuses for good until it is opened, and remembers what came."""
-
-    is_open = False
-    taken: list[str]
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Knock)
-        self.taken = []
-
-
-class Knock(BaseHTTPRequestHandler):
-    """One message at the door."""
-
-    server: Door
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if self.server.is_open:
-            self.server.taken.append(body["text"])
-        self.send_response(200 if self.server.is_open else 410)
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing is said."""
-
-
 @pytest.fixture(scope="module")
 def door() -> Iterator[Door]:
-    with Door() as server:
-        thread = Thread(target=server.serve_forever)
-        thread.start()
-        yield server
-        server.shutdown()
-        thread.join()
+    with opened_door() as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
 def running(home: Path, door: Door) -> Iterator[Daemon]:
     """A daemon that has all of them."""
     home.mkdir(mode=0o700)
-    hook = f'[channels.hook]\ntype = "webhook"\nurl = "http://127.0.0.1:{door.server_port}/"\nallow_private = true\n'
-    (home / "wakeful.toml").write_text(SETTINGS + hook)
+    (home / "wakeful.toml").write_text(SETTINGS + door.settings)
     with daemon(home) as one:
         yield one
 
@@ -172,11 +139,11 @@ def test_a_dead_letter_is_read_and_sent_again(
     with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("outbox?status=dead")
-        expect(page.get_by_text("No dead letters")).to_be_visible()
+        expect(page.get_by_text("No undelivered messages")).to_be_visible()
         for text in (first, second):
             ask(running, "POST", "/api/deliveries", {"text": text, "channel": "hook"})
         letter = page.locator(".run").filter(has_text=first)
-        expect(letter).to_contain_text("dead letter")
+        expect(letter).to_contain_text("undelivered")
         expect(page.locator("[data-place=outbox] .badge")).to_have_text("2")
         letter.locator("summary").click()
         expect(letter.locator(".note.bad")).to_contain_text("410")
@@ -184,14 +151,14 @@ def test_a_dead_letter_is_read_and_sent_again(
         door.is_open = True
         letter.get_by_role("button", name="Send again").click()
         expect(letter).to_have_count(0)
-        page.get_by_role("button", name="Delivered").click()
+        page.get_by_role("button", name="Delivered", exact=True).click()
         expect(page.locator(".run").filter(has_text=first)).to_contain_text("delivered")
-        page.get_by_role("button", name="Dead letters").click()
+        page.get_by_role("button", name="Undelivered").click()
         other = page.locator(".run").filter(has_text=second)
         other.locator("summary").click()
         other.get_by_role("button", name="Discard").click()
         page.locator("dialog").get_by_role("button", name="Discard").click()
-        expect(page.get_by_text("No dead letters")).to_be_visible()
+        expect(page.get_by_text("No undelivered messages")).to_be_visible()
         one.go("channels")
         expect(page.locator(".panel").filter(has_text="webhook")).to_contain_text("hook")
     assert door.taken.count(first) == 1
@@ -206,10 +173,16 @@ def test_the_inbox_is_read(browser: Browser, running: Daemon) -> None:
         ask(running, "POST", "/api/deliveries", {"text": "tea is ready", "channel": "inbox"})
         message = page.locator(".message.unread").filter(has_text="tea is ready")
         expect(message).to_be_visible()
-        message.get_by_role("button", name="Read").click()
+        message.get_by_role("button", name="Mark read").click()
         expect(message).to_have_count(0)
         seen = page.locator(".message").filter(has_text="tea is ready")
-        expect(seen.get_by_role("button", name="Unread")).to_be_visible()
+        expect(seen.get_by_role("button", name="Mark unread")).to_be_visible()
         seen.get_by_role("button", name="Remove").click()
         expect(seen).to_have_count(0)
+        for text in ("the first", "the second"):
+            ask(running, "POST", "/api/deliveries", {"text": text, "channel": "inbox"})
+            expect(page.locator(".message.unread").filter(has_text=text)).to_be_visible()
+        page.get_by_role("button", name="Mark all read").click()
+        expect(page.locator(".message.unread")).to_have_count(0)
+    assert ask(running, "GET", "/api/inbox")["unread"] == 0
     assert "tea is ready" not in [one["text"] for one in ask(running, "GET", "/api/inbox")["items"]]

@@ -2,8 +2,7 @@
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ import pytest
 from playwright.sync_api import APIResponse, Browser, Page, Route, expect
 
 from edges.http.kit import Daemon
-from page.kit import ask, window
-from patience import PATIENCE
+from page.kit import ask, wait_until, window
 from sampling import sampled
 
 GATE = "import pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep(0.02)"
@@ -29,14 +27,6 @@ def gate(running: Daemon, request: pytest.FixtureRequest) -> Iterator[Path]:
 def put_slow(running: Daemon, gate: Path, **more: Any) -> None:
     argv = [sys.executable, "-c", GATE.format(str(gate))]
     ask(running, "PUT", "/api/schedule/slow", {"schedule": {"type": "manual"}, "command": {"argv": argv}, **more})
-
-
-def wait_until(page: Page, condition: Callable[[], object]) -> None:
-    """Let the page go on until something holds."""
-    until = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < until, "waited in vain"
-        page.wait_for_timeout(20)
 
 
 def remember_rungs(page: Page) -> None:
@@ -102,3 +92,37 @@ def test_what_happens_before_the_stream_connects_is_seen(
         row = page.locator("[data-slug=slow]" if place == "schedules" else f"[data-run='{run_id}']")
         expect(row).to_contain_text("running")
         page.unroute("**/api/stream")
+
+
+def test_what_the_stream_missed_is_repaired(browser: Browser, running: Daemon, gate: Path) -> None:
+    """Events that never arrive: the page looks at the data by itself, and soon shows what is so."""
+    put_slow(running, gate)
+    with window(browser, running) as one:
+        page = one.page
+        one.go("schedules")
+        expect(page.locator(".pill").first).to_have_text("live")
+        row = page.locator("[data-slug=slow]")
+        expect(row.get_by_role("switch")).to_have_attribute("aria-checked", "true")
+        page.evaluate("wakeful.stream._push = () => {}; null")
+        ask(running, "POST", "/api/schedule/slow/pause")
+        expect(row).to_contain_text("paused")
+        ask(running, "POST", "/api/schedule/slow/resume")
+        one.go("today")
+        page.evaluate("wakeful.stream._push = () => {}; null")
+        run_id = ask(running, "POST", "/api/schedule/slow/run")["runId"]
+        expect(page.locator(f".glances a[href='#/runs/{run_id}']")).to_be_visible()
+
+
+def test_a_view_that_was_left_while_it_loaded_never_comes_back(browser: Browser, running: Daemon, gate: Path) -> None:
+    """Two addresses at once: the notice of the first, which is due later, does not cover the second."""
+    put_slow(running, gate)
+    with window(browser, running) as one:
+        page = one.page
+        one.go("schedules")
+        page.route("**/api/schedule/slow/**", lambda _: None)  # never loads
+        page.evaluate("location.hash = '#/schedules/slow'; setTimeout(() => { location.hash = '#/runs'; }, 20)")
+        page.wait_for_selector("#main[data-at='runs']")
+        page.evaluate("new Promise((done) => setTimeout(done, 200))")  # after every timer of the view that was left
+        expect(page.locator("#main h1")).to_be_visible()
+        expect(page.locator("#main")).not_to_contain_text("Loading…")
+        page.unroute("**/api/schedule/slow/**")

@@ -4,7 +4,18 @@
 daemon responds; `programs` are small programs that stand in for external services.
 """
 
-from wakeful.server.demo.home import DEMO_HOME, NotTheDemo, prepare
-from wakeful.server.demo.things import PAUSED, UNHEARD, DemoItem, things
+from wakeful.server.demo.home import DEMO_HOME, TOKEN_FILE, NotTheDemo, prepare
+from wakeful.server.demo.things import PAUSED, PROPOSAL, PROPOSER, UNHEARD, DemoItem, things
 
-__all__ = ["DEMO_HOME", "PAUSED", "UNHEARD", "DemoItem", "NotTheDemo", "prepare", "things"]
+__all__ = [
+    "DEMO_HOME",
+    "PAUSED",
+    "PROPOSAL",
+    "PROPOSER",
+    "TOKEN_FILE",
+    "UNHEARD",
+    "DemoItem",
+    "NotTheDemo",
+    "prepare",
+    "things",
+]

@@ -1,15 +1,22 @@
 """The demo's home folder. A folder with the user's own settings or schedules is never touched."""
 
+import json
+import secrets
 import shlex
 import sys
 from pathlib import Path
 from typing import Final
 
+from wakeful.server.demo.things import with_history
+
 DEMO_HOME: Final = "~/.wakeful-demo"
 PROGRAMS: Final = Path(__file__).parent / "programs"
 MARK: Final = "# The demo's settings."
 ERRANDS: Final = ("tidy", "import", "crunch")
-_NOTES: Final = "Say hello, and mention what happened since the last beat.\n"
+AGENTS: Final = ("default", "coder", "reviewer")
+TOKEN_FILE: Final = "coder-token"  # noqa: S105 - the name of a file
+"""The token with which the agent `coder` calls its tools."""
+_NOTES: Final = "Say what happened since the last beat.\n"
 
 SETTINGS: Final = """\
 {mark} `wakeful up --demo` writes this file again at each start.
@@ -19,13 +26,16 @@ agent_interval_min = "10s"
 every_min = "5s"
 shutdown_grace = "2s"
 
-[agents.default]
-adapter = "echo"                # replies with the prompt
+{agents}
+[tokens.coder]                  # with it, the agent `coder` proposes schedules
+token = {{file = "{token_file}"}}
+role = "agent"
+agent = "coder"
 
 [heartbeat]
 enabled = true
 every = "25s"
-prompt = "HEARTBEAT_OK"         # the echo agent can only repeat this when there is nothing to report
+prompt = "Reply HEARTBEAT_OK if there is nothing to report."
 ack_match = "anywhere"
 ack_chars_max = 160
 spacing_min = "2s"
@@ -49,26 +59,54 @@ poll = "1m"
 """
 
 
+AGENT: Final = """\
+[agents.{name}]                 # a small program stands in for a model
+adapter = "command"
+argv = [{program}]
+format = "json"
+reply_key = "reply"
+usage_key = "usage"
+"""
+
+
 class NotTheDemo(Exception):
     """A home that is in use for something else."""
 
 
 def prepare(home: Path) -> None:
-    """Create the folder, or reuse that of an earlier demo."""
+    """Create the folder, or reuse an earlier demo's."""
     file = home / "wakeful.toml"
     if file.exists() or (home / "wakeful.db").exists():
         is_ours = file.exists() and file.read_text(encoding="utf-8", errors="replace").startswith(MARK)
         if not is_ours:
             raise NotTheDemo(f"{home} is not a demo home: it contains your own settings or schedules")
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_text(SETTINGS.format(mark=MARK), encoding="utf-8")
+    _write_token(home / TOKEN_FILE)
+    file.write_text(_settings(home), encoding="utf-8")
     file.chmod(0o600)
     (home / "bin").mkdir(exist_ok=True)
     for side_task in ERRANDS:
         _launch(home, "errand", side_task)
+    for name in AGENTS:
+        _launch(home, "model", name)
     _launch(home, "quota")
     _launch(home, "letters")
     (home / "HEARTBEAT.md").write_text(_NOTES, encoding="utf-8")
+    if not (home / "wakeful.db").exists():
+        from wakeful.server.demo.history import write_history  # only now: `up` without a demo starts faster
+
+        write_history(home / "wakeful.db", with_history(home))
+
+
+def _settings(home: Path) -> str:
+    agents = "\n".join(AGENT.format(name=name, program=json.dumps(str(home / "bin" / name))) for name in AGENTS)
+    return SETTINGS.format(mark=MARK, agents=agents, token_file=TOKEN_FILE)
+
+
+def _write_token(file: Path) -> None:
+    if not file.exists():
+        file.touch(mode=0o600)
+        file.write_text(secrets.token_urlsafe(24), encoding="utf-8")
 
 
 def _launch(home: Path, name: str, *arguments: str) -> None:

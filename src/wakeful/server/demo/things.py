@@ -6,7 +6,15 @@ from typing import Any, Final, NamedTuple
 
 PAUSED: Final = "newsletter"
 UNHEARD: Final = "fire-drill"
-"""Its reply goes to a channel where nothing listens."""
+"""A schedule whose reply goes to a channel where nothing listens."""
+PROPOSER: Final = "coder"
+PROPOSAL: Final = {
+    "slug": "dependencies",
+    "when": "every monday at 9:00",
+    "prompt": "List the dependencies with a newer version, and say which of them fix a security hole.",
+    "note": "Two of them are a year old. I would look once a week; it takes one turn.",
+}
+"""What an agent wants to schedule, with the tool `put_schedule`: it waits for a person."""
 
 
 class DemoItem(NamedTuple):
@@ -18,8 +26,33 @@ class DemoItem(NamedTuple):
 
 def things(home: Path, address: str) -> list[DemoItem]:
     """All resources, in the order of creation."""
-    schedules = [DemoItem(f"/api/schedule/{slug}", body) for slug, body in _schedules(home, address).items()]
-    return [*schedules, DemoItem("/api/workflows/letters", _letters(home))]
+    schedules = {**with_history(home), **_frequent(home, address)}
+    found = [DemoItem(f"/api/schedule/{slug}", body) for slug, body in schedules.items()]
+    return [*found, DemoItem("/api/workflows/letters", _letters(home))]
+
+
+def with_history(home: Path) -> dict[str, Mapping[str, Any]]:
+    """Schedules that also ran in the days before the demo."""
+    return {
+        "stand-up": _prompt(_cron("0 9 * * 1-5", "Europe/Berlin"), "Summarise yesterday's commits."),
+        "evening-note": _prompt(_times("18:30", "22:00"), "What is still open today?"),
+        "tokyo-open": _prompt(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
+        PAUSED: _prompt(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
+        "changelog": {
+            **_prompt(_cron("0 */3 * * *", "UTC"), "Bring the changelog up to date."),
+            "agent": PROPOSER,
+            "budget": {"perDay": 0.5},
+        },
+        "review": {
+            "schedule": _cron("5 */2 * * *", "UTC"),
+            "prompt": "Review the open pull requests.",
+            "agent": "reviewer",
+            "retry": {"times": 0},
+            "maxConsecutiveErrors": 0,
+        },
+        "nightly-backup": _runs(_cron("15 2 * * *", "Europe/Berlin"), _errand(home, "tidy")),
+        "hourly-report": _runs(_cron("0 * * * *", "UTC"), _errand(home, "tidy")),
+    }
 
 
 def _letters(home: Path) -> Mapping[str, Any]:
@@ -36,23 +69,17 @@ def _letters(home: Path) -> Mapping[str, Any]:
     }
 
 
-def _schedules(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
+def _frequent(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
+    """Schedules that fire often enough to watch."""
     return {
-        # prompts whose replies are delivered
-        "haiku": _prompt(_every("20s"), "Write a haiku about alarm clocks."),
-        "stand-up": _prompt(_cron("0 9 * * 1-5", "Europe/Berlin"), "Summarise yesterday's commits."),
-        "evening-note": _prompt(_times("18:30", "22:00"), "What is still open today?"),
-        "tokyo-open": _prompt(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
-        PAUSED: _prompt(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
+        "haiku": _prompt(_every("30s"), "Write a haiku about alarm clocks."),
         # commands that succeed, and some that fail
-        "tidy": _runs(_every("15s"), _errand(home, "tidy")),
-        "import": {**_runs(_every("10s"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
-        "crunch": {**_runs(_every("30s"), _errand(home, "crunch")), "timeout": "1m"},
-        "nightly-backup": _runs(_cron("15 2 * * *", "Europe/Berlin"), _errand(home, "tidy")),
-        "hourly-report": _runs(_cron("0 * * * *", "UTC"), _errand(home, "tidy")),
+        "tidy": _runs(_every("1m"), _errand(home, "tidy")),
+        "import": {**_runs(_every("30s"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
+        "crunch": {**_runs(_every("1m"), _errand(home, "crunch")), "timeout": "1m"},
         # HTTP requests, events, and manual schedules
-        "is-it-up": {"schedule": _every("15s"), "http": {"method": "GET", "url": f"{address}/healthz"}},
-        "kettle": {"schedule": _every("45s"), "event": {"text": "The kettle has boiled. Time for tea."}},
+        "is-it-up": {"schedule": _every("2m"), "http": {"method": "GET", "url": f"{address}/healthz"}},
+        "kettle": {"schedule": _every("1m"), "event": {"text": "The kettle has boiled. Time for tea."}},
         UNHEARD: {**_prompt({"type": "manual"}, "Is anyone there?"), "deliver": {"channel": "pager"}},
         "release": _runs({"type": "manual"}, _errand(home, "crunch")),
     }

@@ -5,7 +5,10 @@ files, inline code is forbidden, and with trusted types the browser refuses ever
 that does so by mistake breaks instead of opening a hole.
 """
 
+import gzip
 import hashlib
+import posixpath
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -14,12 +17,19 @@ from typing import Final, NamedTuple
 
 PREFIX: Final = "/page/"
 PAGE: Final = "index.html"
+_STYLE: Final = "style.css"
+_STYLES: Final = ("tokens", "base", "frame", "parts", "today", "timeline", "views", "planning")
+"""In this order: a later one refines an earlier one."""
+_FIRST: Final = ("main.js", "views/today.js")
+_IMPORT: Final = re.compile(r'^(?:import|\}) .*?"(\.{1,2}/[^"]+)";$', re.MULTILINE)
+_PRELOADS: Final = b"<!-- preloads -->"
 
 _KINDS: Final = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
+    "png": "image/png",
     "webmanifest": "application/manifest+json",
 }
 _POLICY: Final = "; ".join(
@@ -48,6 +58,7 @@ class File(NamedTuple):
     """One file, ready to be sent."""
 
     content: bytes
+    packed: bytes | None  # compressed; None for what compresses badly
     media_type: str
     etag: str
 
@@ -55,7 +66,11 @@ class File(NamedTuple):
 @cache
 def read_files() -> Mapping[str, File]:
     """Every file of the page by its path below `PREFIX`."""
-    return dict(_walk(files("wakeful.server.page") / "static", ""))
+    found = dict(_walk(files("wakeful.server.page") / "static", ""))
+    styles = b"".join(found[f"style/{name}.css"].content for name in _STYLES)
+    found[_STYLE] = _file(styles, _KINDS["css"])  # one request before the first paint, not one for each
+    page = found[PAGE]
+    return found | {PAGE: _file(page.content.replace(_PRELOADS, _preloads(found)), page.media_type)}
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
@@ -66,6 +81,23 @@ def _walk(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
         if entry.is_dir():
             found += _walk(entry, f"{path}/")
         elif kind is not None:
-            content = entry.read_bytes()
-            found.append((path, File(content, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')))
+            found.append((path, _file(entry.read_bytes(), kind)))
     return found
+
+
+def _file(content: bytes, kind: str) -> File:
+    packed = None if kind == _KINDS["png"] else gzip.compress(content, mtime=0)
+    return File(content, packed, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+
+
+def _preloads(found: Mapping[str, File]) -> bytes:
+    """Links to all modules that the first view needs: the browser fetches them together, not one import at a time."""
+    needed: dict[str, None] = {}
+    left = list(_FIRST)
+    while left:
+        name = left.pop()
+        if name not in needed:
+            needed[name] = None
+            folder, text = posixpath.dirname(name), found[name].content.decode()
+            left += [posixpath.normpath(posixpath.join(folder, path)) for path in _IMPORT.findall(text)]
+    return "\n".join(f'<link rel="modulepreload" href="{PREFIX}{name}">' for name in sorted(needed)).encode()

@@ -22,7 +22,7 @@ def main(home: Path) -> int:
 
 
 def fetch(request: dict[str, Any], _home: Path) -> dict[str, Any]:
-    """Two more letters than the last time."""
+    """Produce the next two letters."""
     known = request["state"] or 0
     found = [
         {"topic": "letters", "id": f"letter-{number}", "payload": {"subject": SUBJECTS[number % len(SUBJECTS)]}}
@@ -32,7 +32,7 @@ def fetch(request: dict[str, Any], _home: Path) -> dict[str, Any]:
 
 
 def take(request: dict[str, Any], most: int) -> dict[str, Any]:
-    """Reserve the oldest pending ones."""
+    """Reserve the oldest pending letters."""
     taken = [(topic, letter) for topic, waiting in request["messages"].items() for letter in waiting][:most]
     topics = dict.fromkeys(topic for topic, _ in taken)
     return {

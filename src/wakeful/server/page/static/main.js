@@ -1,29 +1,47 @@
 // The frame: navigation, the current view, and the state of the clock.
 
-import { get, logIn, logInFromAddress, whenLoginNeeded } from "./lib/api.js";
-import { fill, h, say, throttled } from "./lib/dom.js";
+import { Problem, logIn, logInFromAddress, whenLoginNeeded } from "./lib/api.js";
+import { fill, h, say } from "./lib/dom.js";
 import { Stream } from "./lib/stream.js";
 import { format, keepTime, localZone } from "./lib/time.js";
 import { Visit } from "./lib/view.js";
+import { noteVisit } from "./lib/last-visit.js";
 import { askText } from "./parts/dialogs.js";
 import { icon } from "./parts/icons.js";
 import { keepBadges } from "./parts/badges.js";
+import { showKeys } from "./parts/keys.js";
 import { openPalette } from "./parts/palette.js";
+import { vitals } from "./parts/vitals.js";
 import { button, link, loading, trouble } from "./parts/elements.js";
 
 const PLACES = [
-  [null, ["timeline", "Timeline", "timeline"], ["schedules", "Schedules", "list"], ["runs", "Ledger", "ledger"]],
+  [
+    null,
+    ["today", "Today", "sunrise"],
+    ["timeline", "Timeline", "timeline"],
+    ["schedules", "Schedules", "list"],
+    ["runs", "Ledger", "ledger"],
+  ],
   [
     "Agents",
+    ["agents", "Agents", "agent"],
     ["heartbeat", "Heartbeat", "heart"],
     ["workflows", "Workflows", "flow"],
     ["slots", "Quota slots", "gauge"],
+  ],
+  [
+    "Planning",
+    ["forecast", "Forecast", "ahead"],
+    ["cost", "Cost", "coin"],
+    ["approvals", "Approvals", "check"],
+    ["import", "Import", "import"],
   ],
   ["Messages", ["inbox", "Inbox", "inbox"], ["outbox", "Outbox", "out"], ["channels", "Channels", "channel"]],
   ["System", ["health", "Nodes and health", "health"], ["log", "Live log", "log"]],
 ];
 
 const ROUTES = [
+  [/^(?:today)?$/, "today"],
   [/^timeline$/, "timeline"],
   [/^schedules$/, "schedules"],
   [/^schedules\/([^/]+)$/, "schedule"],
@@ -31,10 +49,19 @@ const ROUTES = [
   [/^new$/, "edit"],
   [/^runs$/, "runs"],
   [/^runs\/(\d+)$/, "run"],
+  [/^agents$/, "agents"],
   [/^heartbeat$/, "heartbeat"],
   [/^workflows$/, "workflows"],
   [/^workflows\/([^/]+)$/, "workflow"],
+  [/^workflows\/([^/]+)\/edit$/, "workflow-edit"],
+  [/^new-workflow$/, "workflow-edit"],
   [/^slots$/, "slots"],
+  [/^slots\/([^/]+)\/edit$/, "slot-edit"],
+  [/^new-slot$/, "slot-edit"],
+  [/^forecast$/, "forecast"],
+  [/^cost$/, "cost"],
+  [/^approvals$/, "approvals"],
+  [/^import$/, "import"],
   [/^inbox$/, "inbox"],
   [/^outbox$/, "outbox"],
   [/^channels$/, "channels"],
@@ -44,15 +71,31 @@ const ROUTES = [
 
 const stream = new Stream();
 const content = h("main", { class: "content", id: "main", tabindex: -1 });
+const RETRY = 2_000; // milliseconds until a view that could not be loaded is loaded again
 let visit = null;
+let retry = null;
 
 function parse() {
   const [path, asked] = location.hash.replace(/^#\/?/, "").split("?");
   for (const [pattern, name] of ROUTES) {
     const found = pattern.exec(path);
-    if (found) return { name, path, params: found.slice(1).map(decodeURIComponent), query: new URLSearchParams(asked) };
+    if (found) return { name, path: path || name, params: found.slice(1).map(decodeURIComponent), query: new URLSearchParams(asked) };
   }
-  return { name: "timeline", path: "timeline", params: [], query: new URLSearchParams() };
+  return { name: "missing", path, params: [path], query: new URLSearchParams() };
+}
+
+let attempts = 0;
+
+/** The module of a view. A browser may remember that a module could not be fetched, so a further attempt has its own
+ * address. */
+async function load(name) {
+  try {
+    return await import(`./views/${name}.js#${attempts}`);
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    attempts += 1;
+    throw new Problem(0, { error: "The daemon cannot be reached. Is it running? Start it with: wakeful up" });
+  }
 }
 
 async function show() {
@@ -66,25 +109,31 @@ async function show() {
   }
   closeMenu();
   delete content.dataset.at;
-  const waiting = setTimeout(() => fill(content, loading()), 150);
+  clearTimeout(retry);
+  let arrived = null; // what the view does once it is on the screen
+  const waiting = setTimeout(() => mine.signal.aborted || fill(content, loading()), 150);
   try {
-    const { default: view } = await import(`./views/${place.name}.js`);
+    const { default: view } = await load(place.name);
     if (mine.signal.aborted) return;
-    const { title, element } = await view(mine);
+    const { title, element, ready } = await view(mine);
     if (mine.signal.aborted) return;
     clearTimeout(waiting);
     document.title = `${title} · Wakeful`;
     fill(content, element);
+    arrived = ready;
     content.dataset.at = place.path;
+    if (place.path === "new") content.querySelector("input")?.focus();
   } catch (error) {
     if (mine.signal.aborted) return;
     clearTimeout(waiting);
-    fill(content, trouble(error, show));
-    if (!error.status) console.error(error);
+    const isPassing = error instanceof Problem && (error.status === 0 || error.status === 429 || error.status >= 500);
+    fill(content, trouble(error, show, isPassing));
+    if (isPassing) retry = setTimeout(show, RETRY);
+    else if (!error.status) console.error(error);
   }
-  if (document.activeElement === document.body || !document.activeElement?.closest(".side, .bar, dialog"))
-    content.focus({ preventScroll: true });
+  if (!document.activeElement?.closest("#main > *, .side, .bar, dialog")) content.focus({ preventScroll: true });
   window.scrollTo(0, 0);
+  arrived?.();
 }
 
 // --- the scheme -------------------------------------------------------------------------------------------------------
@@ -106,7 +155,7 @@ function switchTheme() {
   dispatchEvent(new Event("theme"));
 }
 
-const themeButton = button("", switchTheme, { kind: "quiet", symbol: "moon", label: "Dark or light" });
+const themeButton = button("", switchTheme, { kind: "quiet theme", symbol: "moon", label: "Dark or light" });
 const drawTheme = () => fill(themeButton, icon(isDark() ? "sun" : "moon"));
 
 // --- the frame --------------------------------------------------------------------------------------------------------
@@ -126,22 +175,22 @@ const side = h(
       some.map(([name, words, symbol]) => h("a", { href: `#/${name}`, data: { place: name } }, icon(symbol), words)),
     ),
   ),
-  h("div", { class: "side-foot" }, clock, zone),
+  h(
+    "div",
+    { class: "side-foot" },
+    clock,
+    zone,
+    button("Dark or light", switchTheme, { kind: "small quiet theme" }),
+    button("Keys", showKeys, { kind: "small quiet", "aria-keyshortcuts": "?" }),
+  ),
 );
 const veil = h("button", { class: "veil hidden", type: "button", "aria-label": "Close the menu", onclick: closeMenu });
-const connection = h("span", { class: "pill", role: "status" }, h("i"), h("span", null, "connecting"));
-const health = h(
-  "a",
-  { class: "pill", href: "#/health" },
-  h("i"),
-  h("span", { class: "unseen" }, "Health: "),
-  h("span", null, "…"),
-);
+const { elements: pills, notice } = vitals(stream);
 
 function brand() {
   return h(
     "a",
-    { class: "brand", href: "#/timeline", "aria-label": "Wakeful: go to the timeline" },
+    { class: "brand", href: "#/", "aria-label": "Wakeful: go to Today" },
     h("img", { src: "/page/icon.svg", alt: "" }),
     "Wakeful",
   );
@@ -172,17 +221,16 @@ const palette = () =>
     [
       [
         "New schedule",
-        () => {
-          location.hash = "#/new";
-        },
+        go("new"),
         "plus",
       ],
       ["Switch between dark and light", switchTheme, "sun"],
+      ["Show the keyboard shortcuts", showKeys, "question"],
       ["Wall view, for a large screen (Esc to leave)", () => onWall(true), "timeline"],
     ],
   );
 
-document.getElementById("frame").append(
+document.getElementById("frame").replaceChildren(
   side,
   veil,
   h(
@@ -199,18 +247,18 @@ document.getElementById("frame").append(
         h("span", null, "Search or run…"),
         h("kbd", null, "Ctrl K"),
       ),
-      connection,
-      health,
+      pills,
       themeButton,
       link("New schedule", "#/new", { kind: "primary new-button", symbol: "plus" }),
     ),
+    notice,
     content,
   ),
   h(
     "nav",
     { class: "tabs-bottom", "aria-label": "Shortcuts" },
     [
-      ["timeline", "Timeline", "timeline"],
+      ["today", "Today", "sunrise"],
       ["schedules", "Schedules", "list"],
       ["new", "New", "plus"],
       ["runs", "Ledger", "ledger"],
@@ -218,40 +266,6 @@ document.getElementById("frame").append(
     h("button", { type: "button", onclick: openMenu, "aria-controls": "menu" }, icon("menu"), "More"),
   ),
 );
-
-// --- connection and health -----------------------------------------------------------------------------------------------
-
-const STATES = {
-  connecting: ["connecting", "--dawn"],
-  live: ["live", "--succeeded"],
-  broken: ["not connected", "--failed"],
-};
-stream.watch((state) => {
-  const [words, colour] = STATES[state];
-  say(connection.lastChild, words);
-  connection.style.setProperty("--tint", `var(${colour})`);
-  connection.classList.toggle("live", state === "live");
-  if (state === "live") lookAtHealth();
-});
-
-const lookAtHealth = throttled(async () => {
-  let report;
-  try {
-    report = await get("/healthz");
-  } catch (error) {
-    report = error.body ?? {};
-  }
-  const level = report.problems?.length ? "bad" : (report.level ?? "ok");
-  const running = report.running ?? 0;
-  say(
-    health.lastChild,
-    level === "bad" ? "problem" : running ? `${running} running` : level === "warn" ? "warning" : "ok",
-  );
-  health.style.setProperty("--tint", `var(${{ ok: "--succeeded", warn: "--dawn", bad: "--failed" }[level]})`);
-}, 5_000); // each request makes the daemon try a write
-stream.hear((events) => {
-  if (events.some((event) => event.stream !== "schedules")) lookAtHealth();
-});
 
 function tick() {
   say(clock, format({ hour: "2-digit", minute: "2-digit", second: "2-digit" }).format(Date.now()));
@@ -281,6 +295,18 @@ whenLoginNeeded(async () => {
   isAsking = false;
 });
 
+const go = (place) => () => {
+  location.hash = `#/${place}`;
+};
+const KEYS = {
+  "?": showKeys,
+  d: go(""),
+  t: go("timeline"),
+  s: go("schedules"),
+  l: go("runs"),
+  n: () => (content.dataset.at === "new" ? content.querySelector("input")?.focus() : go("new")()),
+};
+
 addEventListener("fullscreenchange", () => {
   if (!document.fullscreenElement) onWall(false);
 });
@@ -295,8 +321,9 @@ addEventListener("keydown", (event) => {
     event.preventDefault();
     if (field) field.focus();
     else palette();
-  } else if (event.key === "n" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-    location.hash = "#/new";
+  } else if (KEYS[event.key] && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    event.preventDefault();
+    KEYS[event.key]();
   } else if (event.key === "Escape") {
     closeMenu();
     if (!isTyping) onWall(false);
@@ -311,11 +338,14 @@ whyNotLoggedIn = await logInFromAddress();
 drawTheme();
 tick();
 setInterval(tick, 1_000);
+noteVisit();
+setInterval(noteVisit, 60_000);
+addEventListener("visibilitychange", noteVisit);
 keepTime();
 stream.start();
 keepBadges(
   stream,
-  Object.fromEntries([...side.querySelectorAll("[data-place]")].map((one) => [one.dataset.place, one])),
+  Object.fromEntries([...side.querySelectorAll("[data-place]")].map((item) => [item.dataset.place, item])),
 );
 show();
 globalThis.wakeful = { stream }; // for debugging and the browser tests

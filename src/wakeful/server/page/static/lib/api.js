@@ -15,7 +15,7 @@ export class Problem extends Error {
 /** Exchange a token or a one-time code for the session cookie. */
 export const logIn = (given) => ask("POST", "/login", { body: given });
 
-/** Log in with the one-time code in the URL, and remove it from there. Returns the error, if any. */
+/** Log in with the one-time code in the URL, and remove it from the URL. Returns the error, if any. */
 export async function logInFromAddress() {
   const code = /^#code=([\w-]+)$/.exec(location.hash)?.[1];
   if (!code) return null;

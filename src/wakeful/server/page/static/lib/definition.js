@@ -1,4 +1,4 @@
-// Converts a definition between form texts and JSON, by the form that the daemon describes. Validation is up to the daemon.
+// Converts a definition between form text and JSON, using the form the daemon describes. The daemon validates it.
 
 import { get } from "./api.js";
 
@@ -35,7 +35,7 @@ export const scheduleForm = () =>
     throw error;
   }));
 
-/** What users write of a schedule, without its state. */
+/** The part of a schedule that users write, without its state. */
 export const written = ({ fields }, schedule) =>
   Object.fromEntries(Object.entries(schedule).filter(([name]) => name !== "slug" && fields.includes(name)));
 
@@ -44,16 +44,32 @@ const ARROW = " → ";
 /** Several recipients in one line. */
 export const deliverText = (list) => list.map((one) => [one.channel, one.to].filter(Boolean).join(ARROW)).join(", ");
 
+const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
+const joined = (given) => [given].flat().join(", "); // a single value may be written without a list
+
 /** For each control: how its text becomes a value, and how a value is shown. Others are plain text. */
 const CONTROLS = {
   area: [(text) => text, String],
   number: [(text) => (Number.isFinite(Number(text)) ? Number(text) : text), String],
   flag: [(text) => text === "true", String],
-  list: [(text) => text.split(/[\s,]+/).filter(Boolean), (list) => list.join(", ")],
+  list: [(text) => text.split(/[\s,]+/).filter(Boolean), (list) => [list].flat().join(", ")],
   words: [splitWords, joinWords],
   json: [JSON.parse, (value) => JSON.stringify(value, null, 2)],
   session: [(given) => given, (given) => given],
+  secret: [(text) => (text.startsWith("{") ? JSON.parse(text) : text), (value) => (typeof value === "string" ? value : JSON.stringify(value))],
 };
+
+/** The value that a control's text stands for; throws an error with `field` for invalid JSON. */
+export function valueOf({ name, control }, text) {
+  try {
+    return (CONTROLS[control]?.[0] ?? String)(text);
+  } catch (error) {
+    throw Object.assign(new Error(`is not JSON: ${error.message}`), { field: name });
+  }
+}
+
+/** The text of a control for a value. */
+export const textOf = ({ control }, value) => (CONTROLS[control]?.[1] ?? String)(value);
 
 /** The controls of the chosen timing and action, and the options. */
 export const controlsOf = (form, values) => [
@@ -62,17 +78,13 @@ export const controlsOf = (form, values) => [
   ...form.options,
 ];
 
-/** The definition for the form's texts. Throws an error with `field` for invalid JSON. */
+/** The definition for the form's text. Throws an error with `field` for invalid JSON. */
 export function fromForm(form, values) {
   const out = { schedule: { type: values.timing } };
   for (const { name, control } of controlsOf(form, values)) {
     const given = control === "area" || control === "session" ? values[name] : String(values[name] ?? "").trim();
     if (given === undefined || given === "") continue;
-    try {
-      put(out, name, (CONTROLS[control]?.[0] ?? String)(given));
-    } catch (error) {
-      throw Object.assign(new Error(`is not JSON: ${error.message}`), { field: name });
-    }
+    put(out, name, valueOf({ name, control }, given));
   }
   if (values.alert === "false") out.alert = false;
   if (out.deliver?.channel) out.deliver = deliverFrom(out.deliver, values.keptDeliver);
@@ -100,7 +112,7 @@ function deliverFrom(given, kept) {
   });
 }
 
-/** The form's texts for a definition. */
+/** The form's text for a definition. */
 export function toForm(form, given) {
   const one = { ...given };
   const timing = { type: "cron", ...one.schedule };
@@ -121,8 +133,8 @@ export function toForm(form, given) {
     const isLeftOut =
       value == null ||
       (control === "json" && JSON.stringify(value) === JSON.stringify(usual)) ||
-      (control === "choice" && typeof value === "object"); // its parts have controls of their own
-    values[name] = isLeftOut ? "" : (CONTROLS[control]?.[1] ?? String)(value);
+      (control === "choice" && typeof value === "object"); // its parts have their own controls
+    values[name] = isLeftOut ? "" : textOf({ control }, value);
   }
   return values;
 }

@@ -1,8 +1,9 @@
-// Builds elements from values. Text only becomes text nodes; nothing here accepts markup.
+// Builds elements from values. Text only becomes text nodes; no function accepts markup.
 
 import { visible } from "./text.js";
 
 const SVG = "http://www.w3.org/2000/svg";
+const FOCUSABLE = "a, button, summary, input, select, textarea, [tabindex]";
 const PLAIN_ATTRIBUTES = new Set([
   "class",
   "role",
@@ -91,11 +92,39 @@ function append(element, children) {
   }
 }
 
-/** Replace the children of an element. */
+/** Replace the children of an element. If one of them had the focus, its successor gets it. */
 export function fill(element, ...children) {
+  const focused = element.contains(document.activeElement) && element !== document.activeElement ? document.activeElement : null;
+  const [name, place] = focused ? identity(element, focused) : [];
   element.replaceChildren();
   append(element, children);
+  if (focused) alike(element, name)[place]?.focus({ preventScroll: true });
   return element;
+}
+
+const nameOf = (element) => [element.tagName, element.getAttribute("aria-label"), element.getAttribute("href"), element.id, element.textContent].join();
+const alike = (element, name) => [...element.querySelectorAll(FOCUSABLE)].filter((child) => nameOf(child) === name);
+
+/** What a child is called, and which of those of that name it is. */
+function identity(element, child) {
+  const name = nameOf(child);
+  return [name, alike(element, name).indexOf(child)];
+}
+
+/** Fill a list, keeping the elements of items that did not change: the focus stays, and nothing flickers. */
+export function keyed(list, items, build, keyOf = (item) => JSON.stringify(item)) {
+  const known = new Map([...list.children].map((child) => [child.dataset.key, child]));
+  const wanted = items.map((item) => {
+    const key = String(keyOf(item));
+    const element = known.get(key) ?? build(item);
+    known.delete(key);
+    element.dataset.key = key;
+    return element;
+  });
+  for (const child of known.values()) child.remove();
+  wanted.forEach((element, place) => {
+    if (list.children[place] !== element) list.insertBefore(element, list.children[place] ?? null);
+  });
 }
 
 /** Set the text of an element if it differs. */

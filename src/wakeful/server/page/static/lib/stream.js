@@ -6,7 +6,7 @@ import { loginNeeded } from "./api.js";
 
 const WAITING_MAX = 5_000;
 const PAUSES = [500, 1_000, 2_000, 5_000];
-const SILENCE_MAX = 45_000; // the daemon sends something every 15 seconds
+const SILENCE_MAX = 12_000; // the daemon sends something every 5 seconds
 
 export class Stream {
   constructor() {

@@ -18,6 +18,16 @@ export function visible(text) {
   });
 }
 
+const UNSEEN =
+  /[\p{Cc}\p{Cf}\p{Cn}\p{Co}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u180b-\u180f\ufe00-\ufe0f\u{e0100}-\u{e01ef}]|(?! )\p{Zs}/gu;
+
+/** The text for someone who has to approve it: everything invisible is written out, as on the
+ * command line. */
+export const written = (text) =>
+  String(text)
+    .replace(/\r\n/g, "\n")
+    .replace(UNSEEN, (char) => (char === "\n" ? char : `\\u{${char.codePointAt(0).toString(16)}}`));
+
 /** The text on one line, shortened. */
 export function short(text, most = 120) {
   const line = String(text ?? "")
@@ -57,18 +67,20 @@ export function actionWords(schedule) {
   if (schedule.http) return short(`${schedule.http.method ?? "POST"} ${schedule.http.url}`);
   if (schedule.call) return short(schedule.call.target);
   if (schedule.event) return short(schedule.event.text);
+  if (schedule.dispatch?.celery) return short(`Celery task ${schedule.dispatch.celery.task}`);
   return "";
 }
 
-/** The view of a run's owner: a schedule, the heartbeat, a workflow or a slot. */
+/** The view of a run's owner: a schedule, the heartbeat, a workflow (or `workflow:ID/HANDLER`) or a slot. */
 export function placeOf(slug) {
   if (slug === "heartbeat") return "#/heartbeat";
   if (slug.startsWith("slot:")) return "#/slots";
+  if (slug.startsWith("delivery:")) return "#/outbox";
   return slug.startsWith("workflow:")
-    ? `#/workflows/${encodeURIComponent(slug.slice(9))}`
+    ? `#/workflows/${encodeURIComponent(slug.slice(9).split("/")[0])}`
     : `#/schedules/${encodeURIComponent(slug)}`;
 }
 
-/** The kind of its action. */
+/** The kind of a schedule's action. */
 export const actionKind = (schedule) =>
-  ["prompt", "command", "http", "call", "event"].find((kind) => schedule[kind] != null) ?? null;
+  ["prompt", "command", "http", "call", "event", "dispatch"].find((kind) => schedule[kind] != null) ?? null;

@@ -11,12 +11,15 @@ export const localZone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const formats = new Map();
 
+// In the language's style; `h23`, because `24:00` is not a valid time.
+const hourCycle = new Intl.DateTimeFormat(undefined, { hour: "numeric" }).resolvedOptions().hour12 ? "h12" : "h23";
+
 /** A formatter for the browser's language, created once. */
 export function format(options, zone = localZone) {
   const key = JSON.stringify([options, zone]);
   if (!formats.has(key)) {
     if (formats.size > 200) formats.clear();
-    formats.set(key, new Intl.DateTimeFormat(undefined, { hourCycle: "h23", ...options, timeZone: zone }));
+    formats.set(key, new Intl.DateTimeFormat(undefined, { hourCycle, ...options, timeZone: zone }));
   }
   return formats.get(key);
 }
@@ -33,8 +36,11 @@ const WHOLE = {
 /** An API instant in milliseconds; null stays null. */
 export const at = (text) => (text === null || text === undefined ? null : Date.parse(text));
 
-/** Day and time, to the second. */
-export const wall = (ms, zone) => format(WHOLE, zone).format(ms);
+/** Day and time, to the second; with the year, if it differs. */
+export function wall(ms, zone) {
+  const isThisYear = Math.abs(ms - Date.now()) < 180 * DAY;
+  return format(isThisYear ? WHOLE : { ...WHOLE, year: "numeric" }, zone).format(ms);
+}
 
 /** The time of day, with the date if it is not today. */
 export function clock(ms, zone) {
@@ -74,8 +80,17 @@ export function relative(ms, now = Date.now()) {
   return distance > 0 ? `in ${words}` : `${words} ago`;
 }
 
-/** A sentence from the API with its instants in local time. */
-export const localised = (text) => text.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (found) => wall(Date.parse(found)));
+const INSTANT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
+const WALL = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d)?(?:\.\d+)?/g; // a local time; its zone follows it
+
+/** A sentence from the API with its times in the style of the page: instants in local time, others in their zone. */
+export const localised = (text) =>
+  text
+    .replace(INSTANT, (found) => `${wall(Date.parse(found))} (${localZone})`)
+    .replace(WALL, (_, day, time, seconds = ":00") => wall(Date.parse(`${day}T${time}${seconds}Z`), "UTC"));
+
+/** What happens to a start that no budget is left for. */
+export const budgetWords = (freesAt) => `will be skipped: budget used up until ${wall(at(freesAt))}`;
 
 /** An element that shows how far away an instant is, updated live. */
 export function when(text, { none = "–" } = {}) {
@@ -84,7 +99,7 @@ export function when(text, { none = "–" } = {}) {
   return h("time", { datetime: text, data: { at: ms }, title: `${wall(ms)} (${localZone})` }, relative(ms));
 }
 
-/** Update all of them once a second. */
+/** Update all such elements once a second. */
 export function keepTime() {
   setInterval(() => {
     if (document.hidden) return;

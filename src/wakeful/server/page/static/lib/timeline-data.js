@@ -2,12 +2,15 @@
 
 import { get } from "./api.js";
 import { at } from "./time.js";
+import { deliveryRows, kindOf } from "./timeline-others.js";
 
 export const ROWS_MAX = 1_000;
 const RUNS_MAX = 400;
 
 export class TimelineData {
-  constructor(signal) {
+  /** `kinds`: which rows to show besides schedules. */
+  constructor(signal, kinds) {
+    this.kinds = kinds;
     this.rows = [];
     this.bySlug = new Map();
     this.byRun = new Map();
@@ -28,9 +31,11 @@ export class TimelineData {
     do {
       const page = await this._page(window, q, next);
       if (mine !== this._asked) return false;
-      rows.push(...(page.others ?? []), ...page.rows);
+      rows.push(...this._others(page), ...page.rows);
       next = page.next;
     } while (next !== null && rows.length < Math.min(wanted, 200));
+    if (this.kinds.has("deliveries")) rows.unshift(...(await deliveryRows(this._signal)).filter((row) => row.slug.includes(q)));
+    if (mine !== this._asked) return false;
     this.q = q;
     this.window = window;
     this.rows = [];
@@ -55,6 +60,26 @@ export class TimelineData {
     } finally {
       this._isLoading = false;
     }
+  }
+
+  /** Reload the rows of workflows, beats and wakes: their events do not name the handler. */
+  async renewOthers() {
+    const mine = this._asked;
+    const [since, until] = this.window;
+    const page = await get("/api/timeline", { since: iso(since), until: iso(until), q: this.q, limit: 1 }, this._signal);
+    if (mine !== this._asked) return;
+    const isRenewed = (row) => isOther(row.slug) && kindOf(row.slug) !== "deliveries";
+    const kept = this.rows.filter((row) => !isRenewed(row));
+    for (const row of this.rows.filter(isRenewed)) {
+      this.bySlug.delete(row.slug);
+      for (const run of row.runs) this.byRun.delete(run.runId);
+    }
+    const deliveries = kept.filter((row) => isOther(row.slug)).length;
+    this.rows = kept;
+    this._others(page).forEach((row, place) => {
+      this.rows.splice(deliveries + place, 0, null);
+      this._put(row, deliveries + place);
+    });
   }
 
   /** Reload some rows that changed. */
@@ -90,12 +115,19 @@ export class TimelineData {
     if (ahead >= 0 && event.trigger !== "manual") row.planned.splice(0, ahead + 1);
     row.status = event.outcome === "running" ? "running" : event.outcome === "waiting" ? "waiting" : "idle";
     const run = mark(event);
-    const known = row.runs.findIndex((one) => one.runId === run.runId);
+    const known = row.runs.findIndex(({ runId }) => runId === run.runId);
     if (known >= 0) row.runs[known] = run;
     else row.runs.unshift(run);
     this.byRun.set(run.runId, row);
     while (row.runs.length > RUNS_MAX) this.byRun.delete(row.runs.pop().runId);
     return row;
+  }
+
+  /** The rows of a page that are not schedules; each handler of a workflow is named after it. */
+  _others(page) {
+    return (page.others ?? [])
+      .filter((row) => this.kinds.has(kindOf(row.slug)))
+      .map((row) => (row.handler ? { ...row, slug: `${row.slug}/${row.handler}` } : row));
   }
 
   _page([since, until], q, cursor) {
@@ -115,6 +147,7 @@ export class TimelineData {
       wholeSince: at(loaded.wholeSince),
       createdAt: at(loaded.createdAt),
       wholeUntil: at(loaded.wholeUntil),
+      excluded: (loaded.excluded ?? []).map((days) => ({ from: at(days.from), until: at(days.until) })),
     };
     this.rows[place] = row;
     this.bySlug.set(row.slug, row);
@@ -122,8 +155,8 @@ export class TimelineData {
   }
 }
 
-/** Whether a row belongs to the heartbeat, a workflow or a quota slot. */
-export const isOther = (slug) => slug === "heartbeat" || slug.includes(":");
+/** Whether a row is not a schedule. */
+export const isOther = (slug) => kindOf(slug) !== null;
 
 export const iso = (ms) => new Date(ms).toISOString();
 

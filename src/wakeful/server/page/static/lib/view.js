@@ -1,9 +1,10 @@
 // The context of a view: its route, the stream, and an abort signal. Everything it starts stops when it is left.
 
 import { throttled } from "./dom.js";
-import { Problem } from "./api.js";
+import { Problem, address } from "./api.js";
 
 const RETRY = 2_000; // milliseconds until a failed load is retried
+const REPAIR = 5_000; // milliseconds between two checks of the data when nothing happened
 const LATE_MAX = 5_000; // events kept during a load; with more than this the view loads again
 
 export class Visit {
@@ -78,6 +79,13 @@ export class Visit {
     return soon;
   }
 
+  /** Check the data again every few seconds while the page is visible, in case an event was missed. */
+  repair(soon) {
+    this.every(REPAIR, () => {
+      if (!document.hidden && this.stream.state === "live") soon();
+    });
+  }
+
   /** Load now, and again on every event of these streams, at most once per `gap`. */
   async keep(names, load, { gap = 1_000, matters = () => true, failed = this.ignore } = {}) {
     const whole = this.loader(load);
@@ -86,6 +94,7 @@ export class Visit {
       if (events.some((event) => event.stream === "reset" || matters(event))) soon();
     });
     await whole();
+    this.repair(soon);
     return soon;
   }
 
@@ -93,6 +102,21 @@ export class Visit {
   ignore = (error) => {
     if (error.name !== "AbortError" && !(error instanceof Problem)) console.error(error);
   };
+
+  /** Write the filters of the view into its address, so that it can be linked to and reloaded. */
+  setQuery(query) {
+    const [path] = location.hash.split("?");
+    history.replaceState(null, "", address(path, query));
+  }
+
+  /** Whether the data is what it was at the last call: then nothing has to be drawn, and the focus and open details
+   * stay as they are. */
+  isSame(...data) {
+    const text = JSON.stringify(data);
+    const is = text === this._shown;
+    this._shown = text;
+    return is;
+  }
 
   every(ms, action) {
     const timer = setInterval(action, ms);

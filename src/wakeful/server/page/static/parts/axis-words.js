@@ -9,7 +9,7 @@ import { chip, runWords } from "./marks.js";
 /** A row of the axis in a sentence, for screen readers. */
 export function rowWords(row) {
   const last = row.runs[0];
-  return `: ${outcomeWords(row.status)}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} shown`;
+  return `: ${outcomeWords(row.status)}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} shown${row.excluded.length ? `; does not run ${row.excluded.map((days) => wall(days.from)).slice(0, 3).join(", ")}` : ""}`;
 }
 
 /** The tooltip of a mark. */

@@ -1,4 +1,4 @@
-// Draws the time axis on a canvas, at most once per frame; no requests here.
+// Draws the time axis on a canvas, at most once per frame; it makes no requests.
 
 import { DAY, HOUR, MINUTE, SECOND, format } from "../lib/time.js";
 import { GRAVITY, SHAPES } from "./marks.js";
@@ -20,6 +20,7 @@ const STEPS = [
   2 * DAY,
   7 * DAY,
 ];
+const DAY_LABELS = [{ weekday: "short", day: "numeric", month: "short" }, { weekday: "short", day: "numeric" }, { day: "numeric" }];
 const paths = new Map();
 
 function shape(outcome) {
@@ -54,7 +55,7 @@ export function colours() {
   return found;
 }
 
-/** A canvas of the size of its container, sharp on every screen. */
+/** A canvas the size of its container, sharp on every screen. */
 export function fit(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
@@ -119,8 +120,8 @@ export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] }
   days.forEach((day, index) => {
     const start = Math.max(0, scale.x(day));
     const end = index + 1 < days.length ? scale.x(days[index + 1]) : scale.width;
-    const words = format({ weekday: "short", day: "numeric", month: "short" }).format(day);
-    if (end - start < pen.measureText(words).width + 14) return;
+    const words = DAY_LABELS.map((parts) => format(parts).format(day)).find((one) => end - start >= pen.measureText(one).width + 12);
+    if (!words) return;
     pen.fillStyle = colour.ink;
     pen.fillText(words, start + 7, 13);
     pen.fillStyle = colour["line-strong"];
@@ -195,6 +196,24 @@ export function drawField(pen, scale, colour, now, height, { changes = [], windo
   pen.setLineDash([]);
 }
 
+/** Days on which a schedule does not run. */
+function hatch(pen, scale, colour, { from, until }, top) {
+  const [left, right] = [Math.max(0, scale.x(from)), Math.min(scale.width, scale.x(until))];
+  if (right <= left) return;
+  pen.save();
+  pen.beginPath();
+  pen.rect(left, top, right - left, ROW - 1);
+  pen.clip();
+  pen.strokeStyle = colour["line-strong"];
+  pen.beginPath();
+  for (let x = left - ROW; x < right; x += 8) {
+    pen.moveTo(x, top + ROW);
+    pen.lineTo(x + ROW, top);
+  }
+  pen.stroke();
+  pen.restore();
+}
+
 export function drawNow(pen, scale, colour, now, height) {
   const x = scale.x(now);
   if (x < 0 || x > scale.width) return;
@@ -211,6 +230,7 @@ export function drawRow(pen, scale, colour, row, top, now, isPointed) {
     pen.fillRect(0, top, scale.width, ROW);
     pen.globalAlpha = 1;
   }
+  for (const days of row.excluded) hatch(pen, scale, colour, days, top);
   pen.fillStyle = colour.line;
   pen.fillRect(0, top + ROW - 1, scale.width, 1);
   dense(pen, scale, colour, row.runs.length ? Math.max(scale.from, row.createdAt) : Infinity, row.wholeSince, middle);
@@ -252,6 +272,15 @@ function gather(scale, row, now) {
   return cells;
 }
 
+/** A run that started late: a line from its planned time. */
+function delay(pen, scale, planned, started, middle) {
+  if (started - planned < CELL) return;
+  pen.globalAlpha = 0.7;
+  pen.fillRect(Math.max(0, planned), middle - 0.5, started - Math.max(0, planned), 1);
+  if (planned >= 0) pen.fillRect(planned, middle - 4, 1, 8);
+  pen.globalAlpha = 1;
+}
+
 function drawCell(pen, scale, colour, cell, middle) {
   const tint = colour[cell.outcome] ?? colour.soft;
   pen.fillStyle = tint;
@@ -268,6 +297,7 @@ function drawCell(pen, scale, colour, cell, middle) {
     pen.fill();
     pen.globalAlpha = 1;
   }
+  if (run.startedAt && run.count === 1) delay(pen, scale, scale.x(run.plannedAt), cell.x, middle);
   const size = cell.isPlanned ? 0.72 : 0.86;
   pen.save();
   pen.translate(cell.x - 8 * size, middle - 8 * size);

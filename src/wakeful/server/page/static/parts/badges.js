@@ -1,4 +1,4 @@
-// Counts in the navigation: unread messages, dead letters.
+// Counts in the navigation: unread messages, dead letters, proposals.
 
 import { get } from "../lib/api.js";
 import { h, say, throttled } from "../lib/dom.js";
@@ -9,6 +9,8 @@ export function keepBadges(stream, places) {
   const look = throttled(async () => {
     try {
       if (await has("/api/inbox")) set(places.inbox, (await get("/api/inbox", { limit: 1 })).unread, "unread");
+      if (await has("/api/approvals"))
+        set(places.approvals, (await get("/api/approvals")).approvals.length, "waiting for approval");
       if (await has("/api/channels")) {
         const data = await get("/api/channels");
         set(
@@ -22,9 +24,9 @@ export function keepBadges(stream, places) {
     }
   }, 2_000);
   stream.hear((events) => {
-    if (events.some((event) => ["deliveries", "inbox", "reset"].includes(event.stream))) look();
+    if (events.some((event) => ["deliveries", "inbox", "schedules", "reset"].includes(event.stream))) look();
   });
-  addEventListener("inbox", look);
+  for (const name of ["inbox", "approvals"]) addEventListener(name, look);
   look();
 }
 

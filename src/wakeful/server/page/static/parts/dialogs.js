@@ -10,7 +10,8 @@ const shelf = h("div", { class: "toasts", role: "status", "aria-live": "polite" 
 export function tell(words, { isBad = false } = {}) {
   if (!shelf.isConnected) document.body.append(shelf);
   while (shelf.children.length >= TOASTS_MAX) shelf.firstChild.remove();
-  const toast = h("div", { class: isBad ? "toast bad" : "toast", role: isBad ? "alert" : null }, quoted(words));
+  const close = button("", () => toast.remove(), { kind: "quiet small close", symbol: "close", label: "Close this message" });
+  const toast = h("div", { class: isBad ? "toast bad" : "toast", role: isBad ? "alert" : null }, quoted(words, { class: "grow" }), close);
   shelf.append(toast);
   setTimeout(() => toast.remove(), isBad ? 9_000 : 4_000);
 }
@@ -39,7 +40,7 @@ export function confirm(title, words, yes) {
           answer(dialog.returnValue === "yes");
         },
       },
-      h("div", { class: "body" }, h("h2", { id: "ask-title" }, quoted(title)), h("p", { class: "soft" }, words)),
+      h("div", { class: "body" }, h("h2", { id: "ask-title" }, quoted(title)), h("div", { class: "soft" }, words)),
       h(
         "div",
         { class: "foot" },
@@ -52,7 +53,19 @@ export function confirm(title, words, yes) {
   });
 }
 
-/** Ask for one text. Returns null if the dialog is cancelled. */
+/** Show content in a dialog until it is closed. */
+export function show(title, ...children) {
+  const dialog = h(
+    "dialog",
+    { "aria-labelledby": "show-title", onclose: () => dialog.remove() },
+    h("div", { class: "body" }, h("h2", { id: "show-title" }, quoted(title)), children),
+    h("div", { class: "foot" }, button("Close", () => dialog.close())),
+  );
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** Ask for one line of text. Returns null if the dialog is cancelled. */
 export function askText(title, words, label, { type = "text", yes = "Continue" } = {}) {
   return new Promise((answer) => {
     const input = h("input", { type, id: "ask-text", autocomplete: "off" });

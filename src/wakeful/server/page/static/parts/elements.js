@@ -1,6 +1,6 @@
 // Elements that many views share: heads, buttons, panels, tables, fields, gauges.
 
-import { fill, h, s } from "../lib/dom.js";
+import { fill, h, s, say } from "../lib/dom.js";
 import { Problem } from "../lib/api.js";
 import { icon } from "./icons.js";
 
@@ -42,11 +42,11 @@ export function panel(title, ...children) {
 
 export const body = (...children) => h("div", { class: "body" }, children);
 
-/** One of several, chosen by buttons. `choices`: [value, words] pairs. */
+/** A choice among several options, made with buttons. `choices`: [value, words] pairs. */
 export function choices(label, options, chosen, onchoose) {
   const group = h("div", { class: "choices", role: "group", "aria-label": label });
   const show = (value) => {
-    for (const one of group.children) one.setAttribute("aria-pressed", String(one.dataset.value === String(value)));
+    for (const option of group.children) option.setAttribute("aria-pressed", String(option.dataset.value === String(value)));
   };
   fill(
     group,
@@ -70,23 +70,42 @@ export function choices(label, options, chosen, onchoose) {
   return group;
 }
 
+/** A command or a file's text, with a button that copies it. */
+export function copyable(text) {
+  const copy = button("Copy", () => copyText(text, copy), { kind: "small", label: "Copy" });
+  return h("div", { class: "copyable" }, h("pre", { class: "text", tabindex: 0 }, text), copy);
+}
+
+/** Copy text; the button says so for a moment. */
+export async function copyText(text, pressed) {
+  const words = pressed.lastChild.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    say(pressed.lastChild, "Copied");
+  } catch {
+    say(pressed.lastChild, "Select and copy it"); // not on a secure origin, or not allowed
+  }
+  setTimeout(() => say(pressed.lastChild, words), 2_000);
+}
+
 /** The empty state: what belongs here, and how to start. */
-export function empty(symbol, title, words, { command = null, action = null } = {}) {
+export function empty(symbol, title, words, { command = null, file = null, action = null } = {}) {
   return h(
     "div",
     { class: "empty" },
     icon(symbol),
     h("h2", null, title),
     h("p", null, words),
-    command ? h("pre", { class: "text" }, command) : null,
+    file ? h("p", { class: "soft small" }, "In ", h("code", null, file), ":") : null,
+    command ? copyable(command) : null,
     action,
   );
 }
 
 export const loading = () => h("p", { class: "loading", role: "status" }, "Loading…");
 
-/** An error in place of the content. */
-export function trouble(error, again = null) {
+/** An error in place of the content. `isRetried`: the page tries again by itself. */
+export function trouble(error, again = null, isRetried = false) {
   const isMissing = error instanceof Problem && error.status === 404;
   return h(
     "div",
@@ -94,11 +113,12 @@ export function trouble(error, again = null) {
     icon("question"),
     h("h2", null, isMissing ? "Not found" : "Could not load"),
     h("p", null, error.message),
-    again ? button("Try again", again, { symbol: "again" }) : null,
+    isRetried ? h("p", { class: "soft small", role: "status" }, "Trying again every few seconds…") : null,
+    isMissing ? link("Today", "#/", {}) : again ? button("Try again", again, { symbol: "again" }) : null,
   );
 }
 
-/** A part that this daemon does not have. */
+/** A notice for a feature that this daemon does not have. */
 export function notBuilt(words) {
   return empty(
     "question",
@@ -149,21 +169,26 @@ export function table(label, columns, rows) {
   );
 }
 
-/** A field with its label, a hint, and a place for its error. */
+/** A field with its label, a hint, and a place for its error. The control may be a group of boxes. */
 export function field(name, label, control, hint = null) {
+  if (hint && bare(hint) === bare(label)) hint = null; // it says nothing that the label does not
   const id = `f-${name.replaceAll(".", "-")}`;
+  const isGroup = control.getAttribute("role") === "group";
   control.id = id;
   control.dataset.field = name;
-  control.setAttribute("aria-describedby", `${id}-wrong`);
+  control.setAttribute("aria-describedby", hint ? `${id}-hint ${id}-wrong` : `${id}-wrong`);
+  if (isGroup) control.setAttribute("aria-labelledby", `${id}-label`);
   return h(
     "div",
     { class: "field" },
-    h("label", { for: id }, label),
+    isGroup ? h("span", { class: "label", id: `${id}-label` }, label) : h("label", { for: id }, label),
     control,
-    hint ? h("span", { class: "hint" }, hint) : null,
+    hint ? h("span", { class: "hint", id: `${id}-hint` }, hint) : null,
     h("span", { class: "wrong", id: `${id}-wrong`, role: "alert" }),
   );
 }
+
+const bare = (words) => String(words).toLowerCase().replace(/^the |[.]$/g, "");
 
 /** An arc that fills with a share from 0 to 100. */
 export function gauge(percentage, label) {
@@ -180,4 +205,13 @@ export function gauge(percentage, label) {
     share > 0 ? value : null,
     s("text", { x: 74, y: 78 }, percentage === null || percentage === undefined ? "–" : `${Math.round(percentage)}%`),
   );
+}
+
+/** A bar that fills with a share from 0 to 100. */
+export function meter(percentage, label) {
+  const share = Math.min(100, Math.max(0, percentage ?? 0));
+  const fillOf = h("i");
+  fillOf.style.setProperty("width", `${share}%`);
+  if (share >= 80) fillOf.style.setProperty("background", share >= 95 ? "var(--failed)" : "var(--dawn)");
+  return h("span", { class: "meter", role: "img", "aria-label": label }, fillOf);
 }

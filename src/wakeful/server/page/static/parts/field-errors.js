@@ -9,7 +9,7 @@ export const faultsOf = (error) =>
     ? error.errors
     : [{ field: error.field ?? "", message: error.message }];
 
-/** Show them in a form; an empty list clears it. */
+/** Show errors in a form; an empty list clears it. */
 export function showFaults(form, general, faults, { isAtFields = true } = {}) {
   for (const control of form.querySelectorAll("[data-field]")) {
     control.removeAttribute("aria-invalid");

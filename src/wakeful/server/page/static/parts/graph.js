@@ -10,7 +10,7 @@ const LOOKS = { active: "succeeded", paused: "paused", draft: "idle", ready: "wa
 export const stateMark = (workflow) =>
   workflow.error ? "failed" : workflow.openRun ? "running" : (LOOKS[workflow.status] ?? "idle");
 
-/** Its state in words. */
+/** A workflow's state in words. */
 export const stateWords = (workflow) =>
   workflow.error
     ? "stopped"
@@ -18,17 +18,20 @@ export const stateWords = (workflow) =>
       ? `${workflow.openRun.phase}: ${workflow.openRun.handler}`
       : workflow.status;
 
-const WIDE = 210;
 const TALL = 52;
+/** The sizes: how wide a node is, how far the columns are apart, and how many letters fit. */
+const USUAL = { wide: 210, step: 310, letters: 24 };
+const NARROW = { wide: 106, step: 125, letters: 12 };
 
 /** The graph. Nodes of a kind share a column; a line is drawn for every publish and every subscription. */
 export function graph(workflow) {
+  const size = matchMedia("(max-width: 600px)").matches ? NARROW : USUAL;
   const producers = Object.entries(workflow.producers ?? {});
   const consumers = Object.entries(workflow.consumers ?? {});
   const names = [
     ...new Set([
-      ...producers.flatMap(([, one]) => one.publishes ?? []),
-      ...consumers.flatMap(([, one]) => [...(one.subscribe ?? []), ...(one.publishes ?? [])]),
+      ...producers.flatMap(([, producer]) => producer.publishes ?? []),
+      ...consumers.flatMap(([, consumer]) => [...(consumer.subscribe ?? []), ...(consumer.publishes ?? [])]),
       ...Object.keys(workflow.topics ?? {}),
     ]),
   ];
@@ -37,18 +40,18 @@ export function graph(workflow) {
   const y = (index, many) => 12 + ((rows - many) * (TALL + 18)) / 2 + index * (TALL + 18);
   const spots = {
     producer: new Map(producers.map(([name], index) => [name, [0, y(index, producers.length)]])),
-    topic: new Map(names.map((name, index) => [name, [310, y(index, names.length)]])),
-    consumer: new Map(consumers.map(([name], index) => [name, [620, y(index, consumers.length)]])),
+    topic: new Map(names.map((name, index) => [name, [size.step, y(index, names.length)]])),
+    consumer: new Map(consumers.map(([name], index) => [name, [2 * size.step, y(index, consumers.length)]])),
   };
   const edges = [
-    ...producers.flatMap(([name, one]) =>
-      (one.publishes ?? []).map((topic) => edge(spots.producer.get(name), spots.topic.get(topic))),
+    ...producers.flatMap(([name, producer]) =>
+      (producer.publishes ?? []).map((topic) => edge(size, spots.producer.get(name), spots.topic.get(topic))),
     ),
-    ...consumers.flatMap(([name, one]) =>
-      (one.subscribe ?? []).map((topic) => edge(spots.topic.get(topic), spots.consumer.get(name))),
+    ...consumers.flatMap(([name, consumer]) =>
+      (consumer.subscribe ?? []).map((topic) => edge(size, spots.topic.get(topic), spots.consumer.get(name))),
     ),
-    ...consumers.flatMap(([name, one]) =>
-      (one.publishes ?? []).map((topic) => edge(spots.consumer.get(name), spots.topic.get(topic), true)),
+    ...consumers.flatMap(([name, consumer]) =>
+      (consumer.publishes ?? []).map((topic) => edge(size, spots.consumer.get(name), spots.topic.get(topic), true)),
     ),
   ];
   const parts = [count(producers.length, "producer"), count(names.length, "topic"), count(consumers.length, "consumer")];
@@ -58,22 +61,24 @@ export function graph(workflow) {
     { class: "table-wrap", tabindex: 0, role: "region", "aria-label": "Graph" },
     s(
       "svg",
-      { class: "graph", viewBox: `0 0 832 ${tall}`, role: "img", "aria-label": words },
+      { class: size === NARROW ? "graph narrow" : "graph", viewBox: `0 0 ${2 * size.step + size.wide + 2} ${tall}`, role: "img", "aria-label": words },
       edges,
-      producers.map(([name, one]) =>
+      producers.map(([name, producer]) =>
         node(
+          size,
           spots.producer.get(name),
           name,
-          one.queued ? "queued" : one.nextRun ? relative(at(one.nextRun)) : "producer",
+          producer.queued ? "queued" : producer.nextRun ? relative(at(producer.nextRun)) : "producer",
           state(workflow, name),
         ),
       ),
-      names.map((name) => node(spots.topic.get(name), name, `${pending(workflow, name)} pending`, "topic")),
-      consumers.map(([name, one]) =>
+      names.map((name) => node(size, spots.topic.get(name), name, `${pending(workflow, name)} pending`, "topic")),
+      consumers.map(([name, consumer]) =>
         node(
+          size,
           spots.consumer.get(name),
           name,
-          one.wakeAt ? `wakes ${relative(at(one.wakeAt))}` : one.dirty ? "has messages" : "consumer",
+          consumer.wakeAt ? `wakes ${relative(at(consumer.wakeAt))}` : consumer.dirty ? "has messages" : "consumer",
           state(workflow, name),
         ),
       ),
@@ -85,21 +90,22 @@ const pending = (workflow, name) => Number(workflow.topics?.[name]?.pending ?? 0
 const state = (workflow, name) =>
   workflow.openRun?.handler !== name ? "" : workflow.error || workflow.openRun.awaits ? "wrong" : "busy";
 
-function node([x, y], name, below, kind) {
+function node({ wide, letters }, [x, y], name, below, kind) {
+  const inset = wide / 14;
   return s(
     "g",
     { class: `node ${kind}` },
-    s("rect", { x: x + 1, y, width: WIDE, height: TALL, rx: kind === "topic" ? 26 : 10 }),
-    s("text", { x: x + 16, y: y + 22 }, short(name, 24)),
-    s("text", { x: x + 16, y: y + 40, class: "sub" }, below),
+    s("rect", { x: x + 1, y, width: wide, height: TALL, rx: kind === "topic" ? 26 : 10 }),
+    s("text", { x: x + inset, y: y + 22 }, short(name, letters)),
+    s("text", { x: x + inset, y: y + 40, class: "sub" }, below),
   );
 }
 
 /** A line with an arrowhead that shows the direction. */
-function edge(from, to, isBack = false) {
+function edge({ wide }, from, to, isBack = false) {
   const [x1, y1, x2, y2] = isBack
-    ? [from[0], from[1] + TALL - 8, to[0] + WIDE, to[1] + TALL - 8]
-    : [from[0] + WIDE, from[1] + TALL / 2, to[0], to[1] + TALL / 2];
+    ? [from[0], from[1] + TALL - 8, to[0] + wide, to[1] + TALL - 8]
+    : [from[0] + wide, from[1] + TALL / 2, to[0], to[1] + TALL / 2];
   const bend = (x2 - x1) / 2;
   const back = isBack ? 8 : -8;
   return [

@@ -20,7 +20,7 @@ export const SHAPES = {
   disabled: "M8 2a6 6 0 1 0 0 12A6 6 0 1 0 8 2ZM5 7H11V9H5Z",
   invalid: "M7 2H9V10H7ZM7 12H9V14H7Z",
   done: "M3 8.4 4.6 6.8 6.8 9 11.6 4.2 13.2 5.8 6.8 12.2Z",
-  idle: "M8 5.4a2.6 2.6 0 1 0 0 5.2A2.6 2.6 0 1 0 8 5.4Z",
+  idle: "M8 5.4a2.6 2.6 0 1 0 0 5.2A2.6 2.6 0 1 0 8 5.4Z", // nothing runs, and nothing is wrong
 };
 
 /** Worst first: the mark that represents overlapping ones. */

@@ -8,7 +8,7 @@ import { icon } from "./icons.js";
 
 const FOUND_MAX = 8;
 
-/** Open it. `places`: [words, address, symbol]; `deeds`: [words, action, symbol]. */
+/** Open the palette. `places`: [words, address, symbol]; `deeds`: [words, action, symbol]. */
 export function openPalette(places, deeds) {
   if (document.querySelector("dialog.palette")) return;
   let entries = [];
@@ -97,7 +97,7 @@ export function openPalette(places, deeds) {
         {
           words: one.slug,
           symbol: "list",
-          kind: outcomeWords(one.status),
+          kind: one.health === "off" ? outcomeWords(one.status) : one.health,
           act: () => {
             location.hash = `#/schedules/${one.slug}`;
           },

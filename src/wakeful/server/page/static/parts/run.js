@@ -7,7 +7,22 @@ import { ladder } from "./ladder.js";
 import { chip } from "./marks.js";
 import { facts, table } from "./elements.js";
 
-/** How long it took, or has taken so far. */
+const TRIGGERS = {
+  schedule: "its schedule",
+  catchUp: "its schedule, after an outage",
+  manual: "a person",
+  wake: "a wake",
+  replay: "a person, as a replay",
+  backfill: "a person, as a backfill",
+};
+const PRICED = { reported: "as reported by the agent", table: "by the price table", unknown: "" };
+
+const costWords = (run) =>
+  run.cost === null
+    ? "unknown"
+    : [`$${run.cost.toFixed(4)}`, PRICED[run.priced], run.usage.listPrice ? "list price" : ""].filter(Boolean).join(", ");
+
+/** How long a run took, or has taken so far. */
 export function took(run) {
   const start = at(run.startedAt);
   if (start === null) return "";
@@ -18,6 +33,7 @@ export function took(run) {
 export function runDetails(run) {
   const late = at(run.startedAt) === null ? null : at(run.startedAt) - at(run.dueAt);
   return [
+    run.error ? h("div", { class: "note bad" }, h("pre", { class: "grow", tabindex: 0 }, quoted(run.error))) : null,
     run.count > 1
       ? h(
           "p",
@@ -25,9 +41,9 @@ export function runDetails(run) {
           `This row covers ${run.count.toLocaleString()} instants, from ${wall(at(run.plannedAt))} until ${wall(at(run.plannedUntil))}.`,
         )
       : ladder(run),
-    run.error ? h("div", { class: "note bad" }, h("pre", { class: "grow" }, quoted(run.error))) : null,
     run.reply != null ? labelled("Reply", run.reply || "(empty)") : null,
     run.output ? labelled("Output", run.output) : null,
+    run.stderr ? labelled("Error output (stderr)", run.stderr) : null,
     facts([
       ["Run", h("a", { href: `#/runs/${run.runId}` }, `#${run.runId}`)],
       [
@@ -36,9 +52,12 @@ export function runDetails(run) {
       ],
       [
         "Requested by",
-        { schedule: "schedule", catchUp: "catch-up", manual: "a person", wake: "a wake" }[run.trigger] ??
-          run.trigger,
+        TRIGGERS[run.trigger] ?? run.trigger,
       ],
+      ["Replay of", run.replayOf ? h("a", { href: `#/runs/${run.replayOf}` }, `run ${run.replayOf}`) : null],
+      ["Cancelled", run.cancelRequestedAt ? ["requested ", when(run.cancelRequestedAt)] : null],
+      ["Node", run.node ? quoted(run.node) : null],
+      ["Model", run.usage?.model ? quoted(run.usage.model) : null],
       ["Reason", run.reason ? quoted(run.reason) : null],
       ["Next attempt", run.nextAttemptAt ? when(run.nextAttemptAt) : null],
       ["Blocked by", run.blockedBy ? h("a", { href: `#/runs/${run.blockedBy}` }, `run ${run.blockedBy}`) : null],
@@ -52,7 +71,8 @@ export function runDetails(run) {
               .join(", ")
           : null,
       ],
-      ["Cost", run.usage ? (run.cost === null ? "unknown" : `$${run.cost}`) : null],
+      ["Cost", run.usage ? costWords(run) : null],
+      ["Refused tools", run.refusedTools?.length ? quoted(run.refusedTools.join(", ")) : null],
       ["Delivery", run.delivery ? [run.delivery, ...(run.deliveries ?? [])].filter(isNotRepeated).map(delivered) : null],
       ["Woken by", run.reasons?.length ? quoted(run.reasons.join(", ")) : null],
     ]),
@@ -85,7 +105,7 @@ export function runDetails(run) {
   ];
 }
 
-/** The deliveries of a run, without the duplicate of the first. */
+/** A run's deliveries, without the duplicate of the first. */
 const isNotRepeated = (one, place, all) => place === 0 || one.id !== all[0].id;
 
 /** The delivery of the reply. */
@@ -94,11 +114,11 @@ function delivered(one) {
     { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" }[one.status] ?? "unknown";
   const where = [one.channel, one.to].filter(Boolean).join(" → ");
   return [
-    chip(look, { words: one.status === "dead" ? "dead letter" : one.status }),
+    chip(look, { words: one.status === "dead" ? "undelivered" : one.status }),
     " ",
     quoted(where || one.reason || "", { class: "soft" }),
     one.lastError ? h("p", { class: "small" }, quoted(one.lastError)) : null,
-    one.status === "dead" ? h("p", null, h("a", { href: "#/outbox?status=dead" }, "Show dead letters")) : null,
+    one.status === "dead" ? h("p", null, h("a", { href: `#/outbox?status=dead&open=${encodeURIComponent(one.id)}` }, "Show the message")) : null,
   ];
 }
 

@@ -6,14 +6,25 @@ import { localised, when } from "../lib/time.js";
 import { chip, strip } from "./marks.js";
 import { button } from "./elements.js";
 
-/** Whether it fires by itself. */
+/** Whether a schedule fires by itself. */
 export const isOn = (one) => one.enabled && one.status !== "paused";
 
-/** Its health if something is wrong, else its status. */
+const HEALTHS = {
+  ok: ["succeeded", "ok"],
+  failing: ["failed", "failing"],
+  late: ["missed", "late"],
+  waiting: ["waiting", "waiting"],
+};
+
+/** A schedule's health in one word: ok, failing, late, waiting, running; or why it is off. */
 export function stateChip(one, { boxed = false } = {}) {
-  if (one.health === "failing") return chip("failed", { boxed, words: "failing" });
-  if (one.health === "late") return chip("missed", { boxed, words: "late" });
-  return chip(one.status, { boxed });
+  if (one.approval === "pending") return chip("waiting", { boxed, words: "needs approval" });
+  if (one.status === "invalid") return chip("failed", { boxed, words: "invalid" });
+  if (one.health === "failing") return chip("failed", { boxed, words: one.enabled ? "failing" : "disabled" });
+  if (one.status === "running") return chip("running", { boxed });
+  if (one.health === "off") return chip(one.status, { boxed });
+  const [look, words] = HEALTHS[one.health];
+  return chip(look, { boxed, words });
 }
 
 /** The row: state, action and timing, last runs, and buttons. */

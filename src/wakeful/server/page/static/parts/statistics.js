@@ -1,7 +1,7 @@
 // The statistics of a schedule: counts, success rate, durations.
 
 import { h, s } from "../lib/dom.js";
-import { outcomeWords } from "../lib/text.js";
+import { count, outcomeWords } from "../lib/text.js";
 import { at, length, wall } from "../lib/time.js";
 import { chip, runWords } from "./marks.js";
 
@@ -11,7 +11,7 @@ const figure = (value, words) => h("div", null, h("b", null, value), h("span", n
 export function statistics(stats, runs) {
   const counts = Object.entries(stats.counts).filter(([, n]) => n);
   const total = counts.reduce((sum, [, n]) => sum + n, 0);
-  const streak = stats.streak === 0 ? "–" : String(Math.abs(stats.streak));
+  const streak = stats.streak === 0 ? "–" : stats.streak < 0 ? count(-stats.streak, "error") : count(stats.streak, "success", "successes");
   return [
     h(
       "div",
@@ -19,7 +19,7 @@ export function statistics(stats, runs) {
       figure(stats.successRate === null ? "–" : `${Math.round(stats.successRate * 1000) / 10}%`, "succeeded"),
       figure(length(stats.p50DurationMs), "median"),
       figure(length(stats.p95DurationMs), "95th percentile"),
-      figure(streak, stats.streak < 0 ? "consecutive errors" : "consecutive successes"),
+      figure(streak, "current streak"),
       figure(total.toLocaleString(), "instants"),
     ),
     durations(runs),

@@ -3,6 +3,7 @@
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { has } from "../lib/routes.js";
+import { settingsFile } from "../lib/settings-file.js";
 import { count } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { body, empty, facts, head, notBuilt, panel } from "../parts/elements.js";
@@ -15,16 +16,17 @@ export default async function channels(visit) {
   if (!(await has("/api/channels"))) {
     return { title: "Channels", element: h("div", { class: "stack" }, head("Channels"), panel(null, notBuilt(WORDS))) };
   }
+  const file = await settingsFile();
   const list = h("div", { class: "cards" });
   const none = h("div");
-  const card = (one, last) => {
-    const dead = one.dead ? h("a", { href: "#/outbox?status=dead" }, count(one.dead, "dead letter")) : "none";
-    const isLast = last !== null && last.channel === one.name;
+  const card = (channel, last) => {
+    const dead = channel.dead ? h("a", { href: "#/outbox?status=dead" }, count(channel.dead, "message")) : "none";
+    const isLast = last !== null && last.channel === channel.name;
     return panel(
-      quoted(one.name),
-      { actions: h("span", { class: "soft small" }, quoted(one.type)) },
+      quoted(channel.name),
+      { actions: h("span", { class: "soft small" }, quoted(channel.type)) },
       body(
-        one.incident ? h("div", { class: "note bad" }, quoted(one.incident)) : null,
+        channel.incident ? h("div", { class: "note bad" }, quoted(channel.incident)) : null,
         isLast
           ? h(
               "div",
@@ -33,23 +35,24 @@ export default async function channels(visit) {
             )
           : null,
         facts([
-          ["To", one.to ? quoted(one.to) : null],
-          ["Defined in", quoted(one.source)],
-          ["Inbound", one.inbound ? "yes: a message there wakes the agent" : null],
-          ["Pending", one.pending],
-          ["Undeliverable", dead],
+          ["To", channel.to ? quoted(channel.to) : null],
+          ["Defined in", channel.source === "settings" ? quoted(`${file}, [channels.${channel.name}]`) : quoted(channel.source)],
+          ["Inbound", channel.inbound ? "yes: a message there wakes the agent" : null],
+          ["Pending", channel.pending],
+          ["Undelivered", dead],
         ]),
       ),
     );
   };
   const load = async () => {
     const data = await get("/api/channels", {}, visit.signal);
+    if (visit.isSame(data)) return;
     fill(
       list,
-      data.channels.map((one) => card(one, data.last)),
+      data.channels.map((channel) => card(channel, data.last)),
     );
-    const isBare = data.channels.every((one) => one.source === "built-in");
-    fill(none, isBare ? panel(null, empty("channel", "No channels configured yet", WORDS, { command: BEGIN })) : null);
+    const isBare = data.channels.every((channel) => channel.source === "built-in");
+    fill(none, isBare ? panel(null, empty("channel", "No channels configured yet", WORDS, { command: BEGIN, file })) : null);
   };
   await visit.keep(["deliveries", "incidents", "messages"], load);
   return { title: "Channels", element: h("div", { class: "stack" }, head("Channels", WORDS), list, none) };

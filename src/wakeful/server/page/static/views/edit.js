@@ -8,6 +8,18 @@ import { tell } from "../parts/dialogs.js";
 import { definitionFields } from "../parts/definition-fields.js";
 import { faultsOf, showFaults } from "../parts/field-errors.js";
 import { body, button, choices, field, link, panel } from "../parts/elements.js";
+import { whatWouldChange } from "../parts/simulation.js";
+
+/** Focus the first control of a field, in the options that hide it. `needed`: the amount that would be enough. */
+function showField(form, name, needed) {
+  const control = name && form.querySelector(`[data-field="${CSS.escape(name)}"], [data-field^="${CSS.escape(name)}."]`);
+  if (!control) return;
+  control.closest("details")?.setAttribute("open", "");
+  const hint = needed > 0 && document.getElementById(`${control.id}-hint`);
+  if (hint) hint.append(h("b", null, `; ${name.includes("tokens") ? needed.toLocaleString() : needed.toFixed(2)} is enough for one more run`));
+  control.scrollIntoView({ block: "center" });
+  control.focus({ preventScroll: true });
+}
 
 export default async function edit(visit) {
   const known = visit.params[0] ?? null;
@@ -176,6 +188,7 @@ export default async function edit(visit) {
       link("Cancel", known ? `#/schedules/${known}` : "#/schedules", { kind: "quiet" }),
     ),
   );
+  const change = await whatWouldChange(() => ({ ...definition(), slug: slug.value.trim() || "new-schedule" }));
   if (known) await rehearse();
   else rehearse();
   visit.hear(["schedules"], (events) => {
@@ -199,8 +212,13 @@ export default async function edit(visit) {
         "aside",
         { class: "preview stack", "aria-label": "Preview", "aria-live": "polite" },
         panel("It would run", body(words, warning, times)),
+        change,
       ),
     ),
   );
-  return { title: known ? `Edit ${known}` : "New schedule", element };
+  const ready = () => {
+    const asked = visit.query.get("field");
+    showField(form, asked === "action" ? values.action : asked, Number(visit.query.get("needed")));
+  };
+  return { title: known ? `Edit ${known}` : "New schedule", element, ready };
 }

@@ -2,12 +2,33 @@
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
+import { found } from "../lib/health.js";
 import { has } from "../lib/routes.js";
+import { count } from "../lib/text.js";
 import { length, when } from "../lib/time.js";
 import { chip } from "../parts/marks.js";
 import { body, button, empty, facts, head, panel, table } from "../parts/elements.js";
 
 const LEVELS = { ok: ["succeeded", "ok"], warn: ["unconfirmed", "warning"], bad: ["failed", "problem"] };
+
+/** The checks whose names say too much or too little. */
+const CHECKS = { channels: "inbound channels", deliveries: "outbox", orphans: "left-over runs", lanes: "free lanes" };
+
+const ORDER = ["bad", "warn", "ok"];
+const worstFirst = (findings) => findings.toSorted((one, other) => ORDER.indexOf(one.level) - ORDER.indexOf(other.level));
+
+/** The counts in words, as in the bar. */
+function verdict(data) {
+  const { bad, warnings } = found(data);
+  const fine = (data.findings ?? []).filter(({ level }) => level === "ok").length;
+  return [
+    bad ? count(bad, "problem") : null,
+    warnings ? count(warnings, "warning") : null,
+    bad || warnings ? `${count(fine, "check")} passed` : "Healthy: every check passed",
+  ]
+    .filter(Boolean)
+    .join(", ");
+}
 
 export default async function health(visit) {
   const state = h("div");
@@ -21,6 +42,7 @@ export default async function health(visit) {
     fill(
       state,
       body(
+        h("p", { class: "verdict" }, verdict(data)),
         data.problems?.map((one) => h("div", { class: "note bad" }, quoted(one))),
         facts([
           ["Clock", data.isTicking ? "running" : "stopped"],
@@ -46,9 +68,9 @@ export default async function health(visit) {
         ? table(
             "Findings",
             ["Level", "Check", "Finding"],
-            data.findings.map((one) => [
+            worstFirst(data.findings).map((one) => [
               chip(LEVELS[one.level][0], { words: LEVELS[one.level][1] }),
-              one.name,
+              CHECKS[one.name] ?? one.name,
               [quoted(one.sentence), one.cure ? h("p", { class: "soft small" }, quoted(one.cure)) : null],
             ]),
           )

@@ -3,6 +3,7 @@
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { has } from "../lib/routes.js";
+import { settingsFile } from "../lib/settings-file.js";
 import { when } from "../lib/time.js";
 import { askText, attempt } from "../parts/dialogs.js";
 import { chip } from "../parts/marks.js";
@@ -21,7 +22,7 @@ export default async function heartbeat(visit) {
       title: "Heartbeat",
       element: h("div", { class: "stack" }, head("Heartbeat"), panel(null, notBuilt(WORDS))),
     };
-  const hasEvents = await has("/api/system-events");
+  const [hasEvents, file] = await Promise.all([has("/api/system-events"), settingsFile()]);
   const state = h("div");
   const turns = h("div");
   const events = h("div");
@@ -81,7 +82,7 @@ export default async function heartbeat(visit) {
               ["Session", data.sessionId ? quoted(data.sessionId, { class: "mono" }) : null],
             ]),
           )
-        : empty("heart", "The heartbeat is off", WORDS, { command: BEGIN }),
+        : empty("heart", "The heartbeat is off", WORDS, { command: BEGIN, file }),
     );
     const list = data.lastTurns ?? [];
     fill(

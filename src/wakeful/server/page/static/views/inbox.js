@@ -30,30 +30,34 @@ export default async function inbox(visit) {
     await load().catch(visit.ignore);
   };
 
-  const message = (one) =>
+  const message = (item) =>
     h(
       "article",
-      { class: one.readAt ? "message" : "message unread", data: { item: one.id } },
+      { class: item.readAt ? "message" : "message unread", data: { item: item.id } },
       h(
         "div",
         { class: "row small soft" },
-        when(one.at),
-        one.slug ? h("a", { href: placeOf(one.slug) }, quoted(one.slug)) : null,
-        one.runId ? h("a", { href: `#/runs/${one.runId}` }, `run ${one.runId}`) : null,
-        button(
-          one.readAt ? "Unread" : "Read",
-          () => act(() => post(`/api/inbox/${one.id}/read`, { read: !one.readAt })),
-          {
+        when(item.at),
+        item.slug ? h("a", { href: placeOf(item.slug) }, quoted(item.slug)) : null,
+        item.runId ? h("a", { href: `#/runs/${item.runId}` }, `run ${item.runId}`) : null,
+        h(
+          "span",
+          { class: "together" },
+          button(
+            item.readAt ? "Mark unread" : "Mark read",
+            () => act(() => post(`/api/inbox/${item.id}/read`, { read: !item.readAt })),
+            {
+              kind: "small quiet",
+            },
+          ),
+          button("", () => act(() => ask("DELETE", `/api/inbox/${item.id}`)), {
             kind: "small quiet",
-          },
+            symbol: "trash",
+            label: "Remove",
+          }),
         ),
-        button("", () => act(() => ask("DELETE", `/api/inbox/${one.id}`)), {
-          kind: "small quiet",
-          symbol: "trash",
-          label: "Remove",
-        }),
       ),
-      h("p", null, quoted(one.text)),
+      h("p", null, quoted(item.text)),
     );
   const show = () => {
     const none = isUnread ? "No unread messages" : "No messages yet";
@@ -62,6 +66,7 @@ export default async function inbox(visit) {
   };
   const load = async () => {
     const response = await page(null);
+    if (visit.isSame(isUnread, response)) return;
     items = response.items;
     next = response.next;
     show();
@@ -85,6 +90,7 @@ export default async function inbox(visit) {
       load().catch(visit.ignore);
     },
   );
-  const element = h("div", { class: "stack" }, head("Inbox", WORDS, filter), panel(null, list), h("div", null, more));
+  const readAll = button("Mark all read", () => act(() => post("/api/inbox/read")), { symbol: "check" });
+  const element = h("div", { class: "stack" }, head("Inbox", WORDS, readAll, filter), panel(null, list), h("div", null, more));
   return { title: "Inbox", element };
 }

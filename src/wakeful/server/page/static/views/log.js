@@ -2,7 +2,7 @@
 
 import { get } from "../lib/api.js";
 import { h, quoted, say } from "../lib/dom.js";
-import { placeOf, short } from "../lib/text.js";
+import { outcomeWords, placeOf, short } from "../lib/text.js";
 import { at, format } from "../lib/time.js";
 import { icon } from "../parts/icons.js";
 import { mark } from "../parts/marks.js";
@@ -128,7 +128,7 @@ function row(event) {
       { class: "cut" },
       outcome ? mark(outcome) : null,
       outcome ? " " : null,
-      quoted(`${event.stream === "runs" ? "" : `${event.stream} `}${outcome ?? event.what}`),
+      quoted(`${event.stream === "runs" ? "" : `${event.stream} `}${outcome ? outcomeWords(outcome) : event.what}`),
     ),
     event.slug
       ? h("a", { href: event.runId ? `#/runs/${event.runId}` : placeOf(event.slug) }, quoted(words))

@@ -10,7 +10,7 @@ import { chip } from "../parts/marks.js";
 import { button, choices, empty, facts, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "Every message is stored before it is sent. A message that cannot be delivered after several attempts stays here as a dead letter.";
+  "Every message is stored before it is sent. A message that cannot be delivered after several attempts stays here as undelivered.";
 const LOOKS = { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" };
 const HELD_MAX = 300;
 
@@ -20,54 +20,55 @@ export default async function outbox(visit) {
   let status = visit.query.get("status") ?? "";
   let rows = [];
   let next = null;
-  const open = new Set();
+  const asked = visit.query.get("open");
+  const open = new Set(asked ? [asked] : []);
   const list = h("div");
   const more = button("Older", () => older().catch(visit.ignore));
   const page = (cursor) => get("/api/deliveries", { status, cursor, limit: 50 }, visit.signal);
   const again = (action, words) => attempt(action, words).then(() => load().catch(visit.ignore));
-  const discard = async (one) => {
+  const discard = async (delivery) => {
     if (await confirm("Discard this message?", "It will not be sent, and there is no other copy.", "Discard"))
-      again(() => ask("DELETE", `/api/deliveries/${one.id}`), "Discarded");
+      again(() => ask("DELETE", `/api/deliveries/${delivery.id}`), "Discarded");
   };
-  const row = (one) => {
+  const row = (delivery) => {
     const item = h(
       "details",
       {
         class: "run",
-        open: open.has(one.id),
-        data: { delivery: one.id },
-        ontoggle: () => (item.open ? open.add(one.id) : open.delete(one.id)),
+        open: open.has(delivery.id),
+        data: { delivery: delivery.id },
+        ontoggle: () => (item.open ? open.add(delivery.id) : open.delete(delivery.id)),
       },
       h(
         "summary",
         null,
-        chip(LOOKS[one.status] ?? "unknown", { words: one.status === "dead" ? "dead letter" : one.status }),
-        quoted(short(one.text, 160), { class: "cut wide" }),
-        quoted([one.channel, one.to].filter(Boolean).join(" → "), { class: "soft small" }),
-        when(one.enqueuedAt),
+        chip(LOOKS[delivery.status] ?? "unknown", { words: delivery.status === "dead" ? "undelivered" : delivery.status }),
+        quoted(short(delivery.text, 160), { class: "cut wide" }),
+        quoted([delivery.channel, delivery.to].filter(Boolean).join(" → "), { class: "soft small" }),
+        when(delivery.enqueuedAt),
       ),
       h(
         "div",
         { class: "inside" },
-        one.lastError ? h("div", { class: "note bad" }, quoted(one.lastError)) : null,
-        h("pre", { class: "text" }, quoted(one.text)),
+        delivery.lastError ? h("div", { class: "note bad" }, quoted(delivery.lastError)) : null,
+        h("pre", { class: "text" }, quoted(delivery.text)),
         facts([
-          ["Delivery", quoted(String(one.id), { class: "mono" })],
-          ["Attempts", one.attempts],
-          ["Next attempt", one.nextAttemptAt ? when(one.nextAttemptAt) : null],
-          ["From run", one.runId ? h("a", { href: `#/runs/${one.runId}` }, `run ${one.runId}`) : null],
+          ["Delivery", quoted(String(delivery.id), { class: "mono" })],
+          ["Attempts", delivery.attempts],
+          ["Next attempt", delivery.nextAttemptAt ? when(delivery.nextAttemptAt) : null],
+          ["From run", delivery.runId ? h("a", { href: `#/runs/${delivery.runId}` }, `run ${delivery.runId}`) : null],
         ]),
-        one.status === "delivered"
+        delivery.status === "delivered"
           ? null
           : h(
               "div",
               { class: "row" },
               button(
                 "Send again",
-                () => again(() => post(`/api/deliveries/${one.id}/retry`), "Queued to be sent again"),
+                () => again(() => post(`/api/deliveries/${delivery.id}/retry`), "Queued to be sent again"),
                 { kind: "primary small", symbol: "again" },
               ),
-              button("Discard", () => discard(one), { kind: "danger small", symbol: "trash" }),
+              button("Discard", () => discard(delivery), { kind: "danger small", symbol: "trash" }),
             ),
       ),
     );
@@ -80,7 +81,7 @@ export default async function outbox(visit) {
         ? rows.map(row)
         : empty(
             "out",
-            status === "dead" ? "No dead letters" : "No messages yet",
+            status === "dead" ? "No undelivered messages" : "No messages yet",
             "A schedule with a channel delivers its reply there.",
             { command: 'wakeful add standup --cron "0 9 * * 1-5" --prompt "Summarise yesterday" --deliver phone' },
           ),
@@ -89,6 +90,7 @@ export default async function outbox(visit) {
   };
   const load = async () => {
     const found = await page(null);
+    if (visit.isSame(status, found)) return;
     rows = found.deliveries;
     next = found.next;
     show();
@@ -105,7 +107,7 @@ export default async function outbox(visit) {
     [
       ["", "All"],
       ["pending", "Pending"],
-      ["dead", "Dead letters"],
+      ["dead", "Undelivered"],
       ["delivered", "Delivered"],
     ],
     status,
@@ -120,9 +122,10 @@ export default async function outbox(visit) {
       "div",
       { class: "stack" },
       head("Outbox", WORDS),
-      h("div", null, filter),
+      h("div", { class: "filters" }, filter),
       panel(null, list),
       h("div", null, more),
     ),
+    ready: () => asked && list.querySelector(`[data-delivery="${CSS.escape(asked)}"]`)?.scrollIntoView({ block: "center" }),
   };
 }

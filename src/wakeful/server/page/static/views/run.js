@@ -1,19 +1,60 @@
-// One run, updated live.
+// One run, updated live: what went wrong first, then what happened, and what can be done about it.
 
-import { get } from "../lib/api.js";
+import { get, post, schedulePath } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { placeOf } from "../lib/text.js";
-import { at, wall } from "../lib/time.js";
+import { at, localised, wall, when } from "../lib/time.js";
+import { attempt, confirm } from "../parts/dialogs.js";
 import { climb } from "../parts/ladder.js";
 import { chip } from "../parts/marks.js";
 import { runDetails, took } from "../parts/run.js";
-import { body, panel } from "../parts/elements.js";
+import { body, button, copyText, link, panel } from "../parts/elements.js";
 
 export default async function run(visit) {
   const [id] = visit.params;
   const top = h("div");
+  const why = h("p", { class: "why", role: "status" });
+  const whyPanel = panel("Why", body(why));
+  whyPanel.tabIndex = -1;
   const details = h("div", { class: "body" });
   let one = null;
+
+  const isOfSchedule = () => one.slug !== "heartbeat" && !one.slug.includes(":");
+  const isOpen = () => ["running", "waiting"].includes(one.outcome);
+  const isWrong = () => isOfSchedule() && ["failed", "timedOut", "unconfirmed", "unknown"].includes(one.outcome);
+  const goTo = (run) => {
+    location.hash = `#/runs/${run.runId}`;
+  };
+  const again = async () => {
+    let made = null;
+    await attempt(async () => {
+      made = isOfSchedule() ? await post(schedulePath(one.slug, "/run")) : await post(`/api/runs/${id}/replay`);
+    }, `${one.slug}: run requested`);
+    if (made) goTo(made);
+  };
+  const replay = async () => {
+    let made = null;
+    await attempt(async () => {
+      made = await post(`/api/runs/${id}/replay`);
+    }, "Replay requested");
+    if (made) goTo(made);
+  };
+  const cancel = async () => {
+    if (await confirm(`Cancel run ${id}?`, "Its processes are ended. It is not repeated.", "Cancel the run"))
+      attempt(() => post(`/api/runs/${id}/cancel`), "Cancel requested").then(load);
+  };
+  const askWhy = async () => {
+    const path = isOfSchedule() ? schedulePath(one.slug, "/why") : null;
+    const told = path && (await get(path, { at: one.plannedAt }, visit.signal).catch(() => null));
+    whyPanel.classList.toggle("hidden", !told);
+    if (told) fill(why, quoted(localised(told.sentence)));
+  };
+  const showWhy = () => {
+    whyPanel.scrollIntoView({ block: "center" });
+    whyPanel.focus({ preventScroll: true });
+  };
+  const curl = button("Copy as curl", () => copyText(curlOf(one), curl), { symbol: "copy" });
+
   const show = () => {
     fill(
       top,
@@ -37,8 +78,23 @@ export default async function run(visit) {
             { class: "row" },
             chip(one.outcome, { boxed: true }),
             h("span", { class: "soft" }, `planned ${wall(at(one.plannedAt))}`),
-            one.startedAt ? h("span", { class: "soft" }, `· took ${took(one)}`) : null,
+            one.startedAt
+              ? h("span", { class: "soft" }, isOpen() ? ["started ", when(one.startedAt)] : `took ${took(one)}`)
+              : null,
           ),
+        ),
+        h(
+          "div",
+          { class: "actions" },
+          isOpen()
+            ? button("Cancel", cancel, { kind: "danger", symbol: "close" })
+            : isOfSchedule()
+              ? button("Run again", again, { kind: "primary", symbol: "again" })
+              : null,
+          isOfSchedule() ? button("Why", showWhy, { symbol: "question" }) : null,
+          isWrong() ? link("Edit", `#/schedules/${encodeURIComponent(one.slug)}/edit?field=action`, { symbol: "edit" }) : null,
+          isOpen() || !isOfSchedule() ? null : button("Replay", replay, { symbol: "play", title: REPLAY }),
+          isOfSchedule() ? curl : null,
         ),
       ),
     );
@@ -47,25 +103,26 @@ export default async function run(visit) {
   const load = async () => {
     one = await get(`/api/runs/${id}`, {}, visit.signal);
     show();
+    await askWhy();
   };
   visit.hear(["runs"], (events) => {
     const moved = events.filter((event) => event.runId === id && one && climb(one, event));
     if (moved.length) show();
   });
   await visit.keep(["runs"], load, { gap: 400, matters: (event) => event.runId === id });
-  const why = one.slug.includes(":")
-    ? null
-    : await get(`/api/schedule/${encodeURIComponent(one.slug)}/why`, { at: one.plannedAt }, visit.signal).catch(
-        () => null,
-      );
   return {
     title: `Run ${id}`,
     element: h(
       "div",
       { class: "stack" },
       top,
-      why ? panel("Why", body(h("p", { class: "why" }, quoted(why.sentence)))) : null,
-      panel("What happened", details),
+      h("div", { class: "columns" }, panel("What happened", details), whyPanel),
     ),
   };
 }
+
+const REPLAY = "Runs this planned time once more, outside the schedule";
+
+/** The request that runs the same schedule again, for a shell on the daemon's machine. */
+const curlOf = (run) =>
+  `curl -X POST -H "Authorization: Bearer $(cat ~/.wakeful/token)" ${location.origin}${schedulePath(run.slug, "/run")}`;

@@ -4,8 +4,9 @@ import { Problem, get, post, remove, schedulePath } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { deliverText, scheduleForm, written } from "../lib/definition.js";
 import { actionKind, actionWords } from "../lib/text.js";
-import { at, localZone, localised, wall, when } from "../lib/time.js";
+import { at, budgetWords, localZone, localised, wall, when } from "../lib/time.js";
 import { climb } from "../parts/ladder.js";
+import { chip } from "../parts/marks.js";
 import { attempt, confirm } from "../parts/dialogs.js";
 import { runRow } from "../parts/run.js";
 import { stateChip } from "../parts/schedule-row.js";
@@ -22,6 +23,7 @@ export default async function schedule(visit) {
   let one = null;
   let runs = [];
   let following = null;
+  let freesAt = null; // when the budget frees that is used up
   const open = new Set();
 
   const top = h("div");
@@ -35,6 +37,8 @@ export default async function schedule(visit) {
 
   // --- showing ----------------------------------------------------------------------------------------------------------
 
+  /** Whether a start at this time will be skipped because a budget is used up. */
+  const isUnpaid = (time) => freesAt !== null && one.schedule?.type !== "once" && at(time) < at(freesAt);
   const showTop = () => {
     const isOn = one.enabled && one.status !== "paused";
     fill(
@@ -50,9 +54,11 @@ export default async function schedule(visit) {
           h(
             "div",
             { class: "row" },
-            stateChip(one, { boxed: true }),
+            one.health === "ok" && one.nextRun && isUnpaid(one.nextRun)
+              ? chip("skipped", { boxed: true, words: "budget used up" })
+              : stateChip(one, { boxed: true }),
             quoted(localised(one.description ?? "its definition is invalid"), { class: "soft" }),
-            h("span", { class: "soft" }, one.nextRun ? ["next ", when(one.nextRun)] : null),
+            h("span", { class: "soft" }, one.nextRun ? ["next ", when(one.nextRun), isUnpaid(one.nextRun) ? ` ${budgetWords(freesAt)}` : null] : null),
           ),
           one.statusReason ? h("p", null, quoted(one.statusReason)) : null,
         ),
@@ -146,10 +152,15 @@ export default async function schedule(visit) {
               h(
                 "li",
                 null,
-                h("span", null, wall(at(time))),
-                zoneOf(one) && zoneOf(one) !== localZone
-                  ? h("span", { class: "faint small" }, wall(at(time), zoneOf(one)))
-                  : null,
+                h(
+                  "span",
+                  null,
+                  wall(at(time)),
+                  zoneOf(one) && zoneOf(one) !== localZone
+                    ? h("small", { class: "faint" }, `${wall(at(time), zoneOf(one))} (${zoneOf(one)})`)
+                    : null,
+                  isUnpaid(time) ? h("small", { class: "soft" }, "will be skipped: budget used up") : null,
+                ),
                 when(time),
               ),
             ),
@@ -173,19 +184,21 @@ export default async function schedule(visit) {
   const askWhy = async () => {
     const asked = whyAt.value ? new Date(whyAt.value).toISOString() : null;
     try {
-      fill(whyWords, quoted((await get(path("/why"), { at: asked }, visit.signal)).sentence));
+      fill(whyWords, quoted(localised((await get(path("/why"), { at: asked }, visit.signal)).sentence)));
     } catch (error) {
       if (error instanceof Problem) fill(whyWords, quoted(error.message));
     }
   };
   const read = async () => {
-    const [view, page, stats, next] = await Promise.all([
+    const [view, page, stats, next, told] = await Promise.all([
       get(path(""), {}, visit.signal),
       get(path("/runs"), { limit: RUNS }, visit.signal),
       get(path("/stats"), {}, visit.signal),
       get(path("/next"), { count: 10 }, visit.signal),
+      get(path("/why"), {}, visit.signal),
     ]);
     one = view;
+    freesAt = told.facts.budgetFreesAt ?? null;
     const fresh = new Set(page.runs.map((run) => run.runId));
     const older = runs.filter(
       (run) => !fresh.has(run.runId) && Number(run.runId) < Number(page.runs.at(-1)?.runId ?? Infinity),
@@ -197,7 +210,7 @@ export default async function schedule(visit) {
     showDefinition();
     showNext(one.status === "paused" || !one.enabled ? [] : next.times);
     showStats(stats);
-    if (!whyAt.value) await askWhy();
+    if (!whyAt.value) fill(whyWords, quoted(localised(told.sentence)));
   };
   const older = async () => {
     const page = await get(path("/runs"), { limit: RUNS, cursor: following }, visit.signal);
@@ -236,6 +249,7 @@ export default async function schedule(visit) {
     if (isMine) again();
   });
   await load();
+  visit.repair(again);
   if (whyAt.value) await askWhy();
 
   const element = h(
@@ -261,7 +275,7 @@ export default async function schedule(visit) {
                   askWhy();
                 },
               },
-              h("label", { class: "soft small", for: "why-at" }, "Ask about a different time"),
+              h("label", { class: "soft small", for: "why-at" }, `Ask about a different time (${localZone})`),
               h("span", null, whyAt),
               button("Ask", null, { kind: "small", type: "submit" }),
               button(
@@ -280,7 +294,7 @@ export default async function schedule(visit) {
       h(
         "div",
         { class: "stack" },
-        panel("Next ten times", nextList),
+        panel("Next ten times", { actions: h("span", { class: "soft small" }, localZone) }, nextList),
         panel("Statistics", figures),
         panel("Definition", definition),
       ),

@@ -12,16 +12,15 @@ const PAGE = 100;
 const HELD_MAX = 10_000; // more than this must be narrowed by a search, to bound the page's memory
 const STATES = [
   ["", "All"],
-  ["ok", "OK"],
   ["failing", "Failing"],
   ["late", "Late"],
-  ["running", "Running"],
   ["waiting", "Waiting"],
-  ["paused", "Paused"],
-  ["disabled", "Off"],
-  ["invalid", "Invalid"],
+  ["running", "Running"],
+  ["ok", "OK"],
+  ["off", "Off"],
 ];
-const HEALTHS = ["ok", "failing", "late"]; // the other states are filtered by status
+const STATUSES = ["running", "paused", "disabled", "invalid"]; // filtered by status; the others are healths
+const WORST_FIRST = ["failing", "late", "waiting", "ok", "off"];
 const RECENT = 12;
 
 export default async function schedules(visit) {
@@ -29,7 +28,7 @@ export default async function schedules(visit) {
     rows: [],
     bySlug: new Map(),
     next: null,
-    status: visit.query.get("status") ?? "",
+    state: visit.query.get("health") ?? visit.query.get("status") ?? "",
     q: visit.query.get("q") ?? "",
     sort: "slug",
     isDown: false,
@@ -76,7 +75,13 @@ export default async function schedules(visit) {
   const page = (cursor, limit = PAGE) =>
     get(
       "/api/schedule",
-      { [HEALTHS.includes(list.status) ? "health" : "status"]: list.status, q: list.q, limit, cursor, recent: limit === PAGE ? RECENT : null },
+      {
+        [STATUSES.includes(list.state) ? "status" : "health"]: list.state,
+        q: list.q,
+        limit,
+        cursor,
+        recent: limit === PAGE ? RECENT : null,
+      },
       visit.signal,
     );
   const take = (found) => {
@@ -105,17 +110,16 @@ export default async function schedules(visit) {
         h(
           "div",
           { class: "panel" },
-          list.q || list.status
+          list.q || list.state
             ? empty(
                 "search",
                 "No matches",
                 "No schedule matches this state and this text.",
                 {
                   action: button("Show all", () => {
-                    location.hash = "#/schedules?";
-                    list.q = list.status = search.value = "";
+                    list.q = list.state = search.value = "";
                     filter.choose("");
-                    load();
+                    narrowed();
                   }),
                 },
               )
@@ -163,13 +167,13 @@ export default async function schedules(visit) {
     }
   };
 
-  // --- sorting: the daemon lists by name; any other order is made here, of everything up to a bound -----------------------
+  // --- sorting: the daemon lists by name; any other order is computed on the page, up to a limit -----------------------
 
   const KEYS = {
     slug: (one) => one.slug,
-    status: (one) => one.status,
-    next: (one) => at(one.nextRun) ?? Infinity,
-    last: (one) => -(at(one.lastRun) ?? -Infinity),
+    status: (one) => WORST_FIRST.indexOf(one.health),
+    next: (one) => at(one.nextRun),
+    last: (one) => (one.lastRun === null ? null : -at(one.lastRun)),
   };
   const sort = async () => {
     const mine = asked;
@@ -178,6 +182,7 @@ export default async function schedules(visit) {
     const way = list.isDown ? -1 : 1;
     list.rows.sort((a, b) => {
       const [x, y] = [key(a), key(b)];
+      if ((x === null) !== (y === null)) return x === null ? 1 : -1; // "never" is last, in both directions
       return (x < y ? -1 : x > y ? 1 : a.slug < b.slug ? -1 : 1) * way;
     });
     tellCount();
@@ -249,6 +254,11 @@ export default async function schedules(visit) {
     }
   });
 
+  const narrowed = () => {
+    visit.setQuery({ [STATUSES.includes(list.state) ? "status" : "health"]: list.state, q: list.q });
+    asked += 1; // discard the load in progress
+    load().catch(visit.ignore);
+  };
   const search = h("input", {
     type: "search",
     placeholder: "Name, prompt, command, URL",
@@ -256,14 +266,12 @@ export default async function schedules(visit) {
     value: list.q,
     oninput: settled(() => {
       list.q = search.value.trim();
-      asked += 1; // discard the load in progress
-      load().catch(visit.ignore);
+      narrowed();
     }, 150),
   });
-  const filter = choices("Status", STATES, list.status, (status) => {
-    list.status = status;
-    asked += 1;
-    load().catch(visit.ignore);
+  const filter = choices("Status", STATES, list.state, (state) => {
+    list.state = state;
+    narrowed();
   });
   const table = h(
     "div",
@@ -284,11 +292,15 @@ export default async function schedules(visit) {
   scroll.addEventListener("scroll", draw, { passive: true });
   new ResizeObserver(draw).observe(scroll);
   await load();
+  visit.repair(() => {
+    for (const slug of shown.keys()) renewed.add(slug);
+    renew();
+  });
   const element = h(
     "div",
     { class: "stack" },
     head("Schedules", null, counted),
-    h("div", { class: "row" }, h("div", { class: "search" }, icon("search"), search), filter),
+    h("div", { class: "filters" }, h("div", { class: "search" }, icon("search"), search), filter),
     table,
     none,
   );

@@ -7,7 +7,7 @@ import { windowOf } from "../lib/slots.js";
 import { at, length, wall, when } from "../lib/time.js";
 import { attempt } from "../parts/dialogs.js";
 import { chip } from "../parts/marks.js";
-import { body, button, empty, facts, gauge, head, notBuilt, panel } from "../parts/elements.js";
+import { body, button, empty, facts, gauge, head, link, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
   "A slot is an API key whose quota resets some hours after its first use. Wakeful keeps the window running, so that it resets when you need it.";
@@ -37,6 +37,7 @@ export default async function slots(visit) {
   let counted = [];
   const load = async () => {
     const response = await get("/api/slots", {}, visit.signal);
+    if (visit.isSame(response)) return;
     counted = [];
     fill(
       cards,
@@ -95,6 +96,7 @@ export default async function slots(visit) {
           { class: "row" },
           button("Wake now", () => act(slot, "wake", `${slot.name} is being woken`), { kind: "small", symbol: "sun" }),
           button("Poll now", () => act(slot, "poll", `${slot.name} is being polled`), { kind: "small", symbol: "again" }),
+          slot.source === "store" ? link("Edit", `#/slots/${encodeURIComponent(slot.name)}/edit`, { kind: "small", symbol: "edit", "aria-label": `Edit ${slot.name}` }) : null,
           slot.disabled || slot.wakeDisabled
             ? button("Resume", () => act(slot, "resume", `${slot.name} resumed`), {
                 kind: "small primary",
@@ -110,7 +112,7 @@ export default async function slots(visit) {
   };
   await visit.keep(["slots"], load);
   visit.every(1_000, tick);
-  return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots", WORDS), cards, none) };
+  return { title: "Quota slots", element: h("div", { class: "stack" }, head("Quota slots", WORDS, link("New slot", "#/new-slot", { kind: "primary", symbol: "plus" })), cards, none) };
 }
 
 /** The usage reported by the provider: calls, tokens, tools and limits. */

@@ -5,16 +5,17 @@ import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.j
 import { has } from "../lib/routes.js";
 import { windowOf } from "../lib/slots.js";
 import { outcomeWords, placeOf } from "../lib/text.js";
-import { DAY, HOUR, MINUTE, at, clock, when, zoneChanges } from "../lib/time.js";
+import { SPANS, USUAL, spanFor } from "../lib/span.js";
+import { DAY, MINUTE, at, clock, when, zoneChanges } from "../lib/time.js";
 import { ROWS_MAX, TimelineData, isOther, iso } from "../lib/timeline-data.js";
+import { KINDS, SHOWN, rowName } from "../lib/timeline-others.js";
 import { ROW, Scale, colours, drawAxis, drawField, drawNow, drawRow, fit } from "../parts/axis.js";
 import { markWords, rowWords } from "../parts/axis-words.js";
 import { icon } from "../parts/icons.js";
-import { mark } from "../parts/marks.js";
-import { button, choices, empty, head, link } from "../parts/elements.js";
+import { chip, mark } from "../parts/marks.js";
+import { body, button, choices, empty, head, link, panel } from "../parts/elements.js";
 
-const SPANS = { "15m": [5 * MINUTE, 15 * MINUTE], "3h": [HOUR, 3 * HOUR], "24h": [8 * HOUR, 24 * HOUR], "7d": [2 * DAY, 7 * DAY] };
-const USUAL = "24h";
+const FEW = 4; // rows that leave room for a list below
 const SOON = 6;
 const SHORTEST = 5 * MINUTE;
 const LONGEST = 60 * DAY;
@@ -33,9 +34,11 @@ const LEGEND = [
 ];
 
 export default async function timeline(visit) {
-  const data = new TimelineData(visit.signal);
-  const asked = Object.hasOwn(SPANS, visit.query.get("span")) ? visit.query.get("span") : USUAL;
-  let span = SPANS[asked];
+  const kinds = new Set((visit.query.get("show") ?? SHOWN.join(",")).split(","));
+  const data = new TimelineData(visit.signal, kinds);
+  const asked = Object.hasOwn(SPANS, visit.query.get("span")) ? visit.query.get("span") : null;
+  let suits = asked ?? USUAL; // the span that `Now` returns to
+  let span = SPANS[suits];
   let [from, until] = [Date.now() - span[0], Date.now() + span[1]];
   let isFollowing = true;
   let colour = colours();
@@ -49,15 +52,19 @@ export default async function timeline(visit) {
     class: "tl-canvas",
     tabindex: 0,
     role: "img",
-    "aria-label": "Time axis. Plus and minus zoom, arrows move, 0 goes back to now.",
+    "aria-label":
+      "Time axis. Plus and minus zoom, left and right move, 0 goes back to now; up and down choose a row, comma and full stop a mark in it, Enter opens it.",
   });
   const names = h("ol", { class: "tl-rows" });
   const layer = h("div", { class: "tl-layer" }, field);
   const scroll = h("div", { class: "tl-scroll" }, layer, names);
   const corner = h("div", { class: "tl-corner" });
-  const tip = h("div", { class: "tl-tip hidden", role: "tooltip" });
+  const tip = h("div", { class: "tl-tip hidden", role: "tooltip", "aria-live": "polite" });
   const windowsMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch window" }), "quota window");
   const changesMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch change" }), "clocks change");
+  const delaysMean = h("span", { class: "chip" }, h("i", { class: "swatch delay" }), "started late");
+  const excludedMean = h("span", { class: "chip hidden" }, h("i", { class: "swatch excluded" }), "excluded day");
+  const legend = LEGEND.map((outcome) => h("span", { class: "chip", data: { means: outcome } }, mark(outcome), outcomeWords(outcome)));
   const chart = h(
     "div",
     { class: "panel timeline" },
@@ -67,11 +74,14 @@ export default async function timeline(visit) {
     h(
       "div",
       { class: "tl-foot", "aria-label": "Legend" },
-      LEGEND.map((outcome) => h("span", { class: "chip" }, mark(outcome), outcomeWords(outcome))),
+      legend,
+      delaysMean,
       windowsMean,
       changesMean,
+      excludedMean,
     ),
   );
+  const lists = h("div", { class: "columns hidden" });
   const soon = h("nav", { class: "soon", "aria-label": "Next" });
   const none = h(
     "div",
@@ -100,8 +110,9 @@ export default async function timeline(visit) {
     const left = names.offsetWidth;
     const extras = {
       changes,
-      windows: slots.map(windowOf).filter((one) => one && one.until > from && one.from < until),
+      windows: slots.map(windowOf).filter((window) => window && window.until > from && window.from < until),
     };
+    excludedMean.classList.toggle("hidden", !data.rows.some((row) => row.excluded.some((days) => days.until > from && days.from < until)));
     windowsMean.classList.toggle("hidden", extras.windows.length === 0);
     changesMean.classList.toggle("hidden", changes.length === 0);
     axis.style.setProperty("left", `${left}px`);
@@ -125,6 +136,12 @@ export default async function timeline(visit) {
 
   const showNames = () => {
     const isEmpty = data.rows.length === 0 && !data.q && data.next === null;
+    scroll.style.setProperty("--rows", String(Math.max(2, data.rows.length)));
+    const seen = new Set(data.rows.flatMap((row) => row.runs.map((run) => run.outcome)));
+    for (const chip of legend) chip.classList.toggle("hidden", !seen.has(chip.dataset.means) && chip.dataset.means !== "planned");
+    delaysMean.classList.toggle("hidden", !data.rows.some((row) => row.runs.some(isLate)));
+    lists.classList.toggle("hidden", isEmpty || data.rows.length > FEW);
+    if (data.rows.length <= FEW) fill(lists, fewRows(data.rows));
     none.classList.toggle("hidden", !isEmpty);
     chart.classList.toggle("hidden", isEmpty);
     const count = data.rows.filter((row) => !isOther(row.slug)).length;
@@ -142,7 +159,7 @@ export default async function timeline(visit) {
               class: row.status === "paused" || row.status === "disabled" || row.status === "done" ? "off" : "",
             },
             mark(row.status),
-            quoted(row.slug, { class: "cut", title: row.slug }),
+            quoted(rowName(row.slug), { class: "cut", title: row.slug }),
             h("span", { class: "unseen" }, rowWords(row)),
           ),
         ),
@@ -155,9 +172,15 @@ export default async function timeline(visit) {
   };
 
   let q = data.q;
+  let isSuited = asked !== null;
   const load = visit.loader(async () => {
     const pad = (until - from) / 2;
     if (!(await data.load([from - pad, until + pad], q))) return;
+    if (!isSuited) {
+      isSuited = true;
+      suits = spanFor(data.rows, Date.now());
+      if (suits !== USUAL) back(); // which loads again; until then, what is known is shown
+    }
     const zones = new Set(
       data.rows
         .map((row) => row.timezone)
@@ -188,7 +211,7 @@ export default async function timeline(visit) {
           "a",
           { href: placeOf(fire.slug) },
           when(iso(fire.at)),
-          quoted(fire.slug, { class: "cut" }),
+          quoted(rowName(fire.slug), { class: "cut" }),
           h("span", { class: "small soft cut" }, clock(fire.at)),
         ),
       ),
@@ -210,7 +233,7 @@ export default async function timeline(visit) {
   const zoom = (factor, centre = (from + until) / 2) =>
     move(centre - (centre - from) * factor, centre + (until - centre) * factor);
   const pan = (share) => move(from + (until - from) * share, until + (until - from) * share);
-  const back = (name = USUAL) => {
+  const back = (name = suits) => {
     span = SPANS[name];
     isFollowing = true;
     toNow.classList.add("hidden");
@@ -237,6 +260,11 @@ export default async function timeline(visit) {
       "-": () => zoom(1.6),
       ArrowLeft: () => pan(-0.15),
       ArrowRight: () => pan(0.15),
+      ArrowUp: () => choose(-1, 0),
+      ArrowDown: () => choose(1, 0),
+      ",": () => choose(0, -1),
+      ".": () => choose(0, 1),
+      Enter: () => chosen && follow(chosen.row, chosen.cell),
       0: () => back(),
     }[event.key];
     if (!act) return;
@@ -265,6 +293,10 @@ export default async function timeline(visit) {
       move(held.from + by, held.until + by);
     } else if (!held) point(event);
   });
+  field.addEventListener("blur", () => {
+    chosen = null;
+    tip.classList.add("hidden");
+  });
   field.addEventListener("pointerleave", () => {
     pointed = null;
     tip.classList.add("hidden");
@@ -273,13 +305,31 @@ export default async function timeline(visit) {
   field.addEventListener("click", (event) => {
     if (held?.isMoved) return;
     const found = under(event);
-    if (!found?.cell) return;
-    location.hash = found.cell.isPlanned
-      ? isOther(found.row.slug)
-        ? placeOf(found.row.slug)
-        : `#/schedules/${found.row.slug}?at=${encodeURIComponent(iso(found.cell.what.plannedAt))}`
-      : `#/runs/${found.cell.what.runId}`;
+    if (found?.cell) follow(found.row, found.cell);
   });
+
+  /** Open the run or schedule behind a mark. */
+  const follow = (row, cell) => {
+    const isRun = !cell.isPlanned && !row.slug.startsWith("delivery:");
+    if (isRun) location.hash = `#/runs/${cell.what.runId}`;
+    else if (isOther(row.slug)) location.hash = placeOf(row.slug);
+    else location.hash = `#/schedules/${row.slug}?at=${encodeURIComponent(iso(cell.what.plannedAt))}`;
+  };
+
+  /** Choose a row or a mark by keyboard: the next one, or the last that is drawn. */
+  let chosen = null;
+  const choose = (rows, marks) => {
+    const lines = drawn.filter(({ cells }) => cells.length);
+    if (!lines.length) return;
+    const was = lines.findIndex(({ row }) => row.slug === chosen?.row.slug);
+    const line = lines[Math.min(lines.length - 1, Math.max(0, was < 0 ? 0 : was + rows))];
+    const near = line.cells.findLastIndex((cell) => cell.ms <= (chosen?.cell.ms ?? Date.now()));
+    const cell = line.cells[Math.min(line.cells.length - 1, Math.max(0, near + (was < 0 ? 0 : marks)))];
+    chosen = { row: line.row, cell };
+    pointed = line.row;
+    showTip({ ...line, cell });
+    draw();
+  };
 
   // --- pointing ---------------------------------------------------------------------------------------------------------
 
@@ -287,7 +337,7 @@ export default async function timeline(visit) {
     const line = drawn.find(({ top }) => event.offsetY >= top && event.offsetY < top + ROW);
     if (!line) return null;
     const cell = line.cells.reduce(
-      (best, one) => (Math.abs(one.x - event.offsetX) < Math.abs((best?.x ?? Infinity) - event.offsetX) ? one : best),
+      (best, cell) => (Math.abs(cell.x - event.offsetX) < Math.abs((best?.x ?? Infinity) - event.offsetX) ? cell : best),
       null,
     );
     return { row: line.row, top: line.top, cell: cell && Math.abs(cell.x - event.offsetX) < 12 ? cell : null };
@@ -298,8 +348,11 @@ export default async function timeline(visit) {
       pointed = found?.row ?? null;
       draw();
     }
-    tip.classList.toggle("hidden", !found?.cell);
     field.style.setProperty("cursor", found?.cell ? "pointer" : "crosshair");
+    showTip(found);
+  };
+  const showTip = (found) => {
+    tip.classList.toggle("hidden", !found?.cell);
     if (!found?.cell) return;
     fill(tip, markWords(found.row, found.cell));
     const x = names.offsetWidth + found.cell.x;
@@ -319,8 +372,33 @@ export default async function timeline(visit) {
       ["24h", "24 hours"],
       ["7d", "7 days"],
     ],
-    asked,
+    suits,
     back,
+  );
+  const shows = h(
+    "details",
+    { class: "menu" },
+    h("summary", { class: "button" }, "Rows"),
+    h(
+      "div",
+      { class: "ticks" },
+      KINDS.map(([kind, words]) =>
+        h(
+          "label",
+          { class: "row check" },
+          h("input", {
+            type: "checkbox",
+            checked: kinds.has(kind),
+            onchange: (event) => {
+              event.target.checked ? kinds.add(kind) : kinds.delete(kind);
+              history.replaceState(null, "", `#/timeline?show=${[...kinds].join(",")}${asked ? `&span=${asked}` : ""}`);
+              load().catch(visit.ignore);
+            },
+          }),
+          words,
+        ),
+      ),
+    ),
   );
   const search = h("input", {
     type: "search",
@@ -338,6 +416,7 @@ export default async function timeline(visit) {
       "Timeline",
       null,
       h("div", { class: "search" }, icon("search"), search),
+      shows,
       spans,
       button("", () => zoom(0.6), { symbol: "plus", label: "Zoom in" }),
       button("", () => zoom(1.6), { symbol: "minus", label: "Zoom out" }),
@@ -345,6 +424,7 @@ export default async function timeline(visit) {
     ),
     soon,
     chart,
+    lists,
     none,
   );
 
@@ -359,12 +439,14 @@ export default async function timeline(visit) {
     visit.signal,
   );
   const refill = visit.again(load, 2_000);
+  const othersAgain = visit.again(() => data.renewOthers().then(showNames), 2_000);
   const slotsAgain = throttled(() => loadSlots().catch(visit.ignore), 2_000, visit.signal);
   const soonAgain = throttled(() => loadSoon().catch(visit.ignore), 2_000, visit.signal);
   visit.hear(["runs", "schedules", "slots"], (events) => {
     for (const event of events) {
       if (event.stream === "reset") refill();
       else if (event.stream === "slots") slotsAgain();
+      else if (event.slug?.startsWith("workflow:")) othersAgain();
       else if (event.stream === "schedules")
         data.bySlug.has(event.slug) ? (renewed.add(event.slug), renew()) : refill();
       else if (data.hear(event)?.planned.length === 0 && event.what === "claimed") (renewed.add(event.slug), renew());
@@ -373,6 +455,11 @@ export default async function timeline(visit) {
     draw();
   });
   visit.every(1_000, draw);
+  visit.repair(() => {
+    for (const { row } of drawn) renewed.add(row.slug);
+    renew();
+    othersAgain();
+  });
   scroll.addEventListener(
     "scroll",
     () => {
@@ -402,4 +489,33 @@ export default async function timeline(visit) {
   await load();
   await loadSoon();
   return { title: "Timeline", element };
+}
+
+const isLate = (run) => run.startedAt !== null && run.startedAt - run.plannedAt >= MINUTE;
+
+/** With few rows there is room for their last runs and next times. */
+function fewRows(rows) {
+  const runs = rows.flatMap((row) => row.runs.map((run) => ({ row, run })));
+  const latest = runs.sort((a, b) => (b.run.startedAt ?? b.run.plannedAt) - (a.run.startedAt ?? a.run.plannedAt)).slice(0, 10);
+  const ahead = rows.flatMap((row) => row.planned.map((time) => ({ row, time })));
+  const soonest = ahead.sort((a, b) => a.time - b.time).slice(0, 10);
+  const line = (row, time, shown) => h("li", null, h("a", { href: placeOf(row.slug) }, quoted(rowName(row.slug))), shown, when(iso(time)));
+  return [
+    panel(
+      "Last runs",
+      body(
+        latest.length
+          ? h("ol", { class: "times" }, latest.map(({ row, run }) => line(row, run.startedAt ?? run.plannedAt, chip(run.outcome))))
+          : h("p", { class: "soft" }, "None yet."),
+      ),
+    ),
+    panel(
+      "Next times",
+      body(
+        soonest.length
+          ? h("ol", { class: "times" }, soonest.map(({ row, time }) => line(row, time, h("span", { class: "soft" }, clock(time)))))
+          : h("p", { class: "soft" }, "No planned times."),
+      ),
+    ),
+  ];
 }

@@ -1,12 +1,13 @@
 // One workflow: its graph, its sessions, its messages, and decisions for a person.
 
-import { get, post } from "../lib/api.js";
+import { ask, get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { when } from "../lib/time.js";
 import { plainFacts } from "../parts/object-facts.js";
-import { attempt } from "../parts/dialogs.js";
+import { attempt, confirm } from "../parts/dialogs.js";
 import { graph, stateMark, stateWords } from "../parts/graph.js";
 import { chip } from "../parts/marks.js";
+import { topicMessages } from "../parts/messages.js";
 import { body, button, empty, link, panel, table } from "../parts/elements.js";
 
 export default async function workflow(visit) {
@@ -19,6 +20,10 @@ export default async function workflow(visit) {
   const messages = topicMessages(visit, path);
   const act = (below, words, given) =>
     attempt(() => post(path(below), given), words).then(() => load().catch(visit.ignore));
+  const drop = async () => {
+    if (!(await confirm(`Delete ${id}?`, "A run in progress may finish; past runs stay in the ledger. Its messages are deleted.", "Delete"))) return;
+    if (await attempt(() => ask("DELETE", path()), `${id} was deleted`)) location.hash = "#/workflows";
+  };
   const load = async () => {
     const [one, data] = await Promise.all([
       get(path(), {}, visit.signal),
@@ -45,6 +50,8 @@ export default async function workflow(visit) {
           button("Run now", () => act("/run", "Session requested"), { kind: "primary", symbol: "play" }),
           isResting ? button("Resume", () => act("/resume", "Resumed"), { symbol: "play" }) : null,
           one.status === "active" ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
+          one.origin === "rest" ? link("Edit", `#/workflows/${encodeURIComponent(id)}/edit`, { symbol: "edit" }) : null,
+          one.origin === "rest" ? button("Delete", drop, { kind: "danger", symbol: "trash" }) : null,
         ),
       ),
     );
@@ -52,7 +59,7 @@ export default async function workflow(visit) {
       ? h("div", { class: "note" }, "Its consumers publish to their own topics too often; they continue ", when(one.limitedUntil))
       : null;
     fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, limited, graph(one)));
-    await messages.load(Object.keys(one.topics ?? {}));
+    await messages.load(one);
     const waiting = [one.openRun, ...data.sessions.flatMap((session) => session.runs)].filter(
       (run) => run?.awaits === "uncertain",
     );
@@ -113,6 +120,7 @@ export default async function workflow(visit) {
                         { class: "soft small" },
                         ` ${run.phase}${run.reserved ? `, ${run.reserved} taken` : ""}${run.published ? `, ${run.published} published` : ""}`,
                       ),
+                      run.ui == null ? null : shownByHandler(run.ui),
                     ),
                   ),
                 ),
@@ -150,56 +158,9 @@ export default async function workflow(visit) {
   };
 }
 
-const STATUSES = ["pending", "reserved", "consumed", "skipped"];
-
-/** The messages of one topic, optionally of one status. */
-function topicMessages(visit, path) {
-  const option = (value, words = value) => h("option", { value }, words);
-  const topic = h("select", { "aria-label": "Topic" });
-  const status = h(
-    "select",
-    { "aria-label": "Status" },
-    option("", "any status"),
-    STATUSES.map((one) => option(one)),
-  );
-  status.value = "pending";
-  const list = h("div");
-  let known = "";
-  const show = async () => {
-    if (!topic.value) return fill(list, empty("flow", "No topic", "A consumer subscribes to topics."));
-    const asked = { limit: 50, ...(status.value ? { status: status.value } : {}) };
-    const data = await get(path(`/topics/${encodeURIComponent(topic.value)}/messages`), asked, visit.signal);
-    fill(
-      list,
-      data.messages.length
-        ? table(
-            "Messages",
-            ["Message", "Consumer", "Status", "Attempt", "Published"],
-            data.messages.map((one) => [
-              quoted(one.id),
-              one.consumer ? quoted(one.consumer) : "none",
-              one.status,
-              String(one.attempt),
-              when(one.publishedAt),
-            ]),
-          )
-        : empty("flow", "No messages", "No messages with this status."),
-      data.next ? h("p", { class: "soft small" }, "The oldest 50 are shown.") : null,
-    );
-  };
-  const again = () => show().catch(visit.ignore);
-  topic.addEventListener("change", again);
-  status.addEventListener("change", again);
-  return {
-    element: h("div", { class: "body stack" }, h("div", { class: "row" }, topic, status), list),
-    load: async (names) => {
-      if (names.join() !== known) {
-        known = names.join();
-        const chosen = topic.value;
-        fill(topic, names.map((name) => option(name)));
-        if (names.includes(chosen)) topic.value = chosen;
-      }
-      await show();
-    },
-  };
+/** What a handler wants to show: its fields, or its text. */
+function shownByHandler(ui) {
+  return typeof ui === "object" && !Array.isArray(ui)
+    ? plainFacts(ui)
+    : h("p", { class: "small" }, quoted(typeof ui === "string" ? ui : JSON.stringify(ui)));
 }

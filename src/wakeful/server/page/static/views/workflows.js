@@ -5,7 +5,7 @@ import { fill, h, quoted } from "../lib/dom.js";
 import { has } from "../lib/routes.js";
 import { chip } from "../parts/marks.js";
 import { graph, stateMark, stateWords } from "../parts/graph.js";
-import { body, empty, head, notBuilt, panel } from "../parts/elements.js";
+import { body, empty, head, link, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
   "A workflow has producers that publish messages on a schedule, and consumers that act on them, one message at a time, with each side effect at most once.";
@@ -20,20 +20,21 @@ export default async function workflows(visit) {
   const list = h("div", { class: "stack" });
   const load = async () => {
     const data = await get("/api/workflows", {}, visit.signal);
+    if (visit.isSame(data)) return;
     const found = data.workflows ?? [];
     fill(
       list,
       found.length
-        ? found.map((one) =>
+        ? found.map((workflow) =>
             panel(
-              h("a", { href: `#/workflows/${encodeURIComponent(one.id)}` }, quoted(one.id)),
-              { actions: chip(stateMark(one), { words: stateWords(one) }) },
-              body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, graph(one)),
+              h("a", { href: `#/workflows/${encodeURIComponent(workflow.id)}` }, quoted(workflow.id)),
+              { actions: chip(stateMark(workflow), { words: stateWords(workflow) }) },
+              body(workflow.error ? h("div", { class: "note bad" }, quoted(workflow.error)) : null, graph(workflow)),
             ),
           )
         : panel(null, empty("flow", "No workflows yet", WORDS, { command: BEGIN })),
     );
   };
   await visit.keep(["workflows"], load, { gap: 1_500 });
-  return { title: "Workflows", element: h("div", { class: "stack" }, head("Workflows", WORDS), list) };
+  return { title: "Workflows", element: h("div", { class: "stack" }, head("Workflows", WORDS, link("New workflow", "#/new-workflow", { kind: "primary", symbol: "plus" })), list) };
 }

@@ -1,0 +1,134 @@
+// The controls of a form, drawn as the daemon describes its fields. They write their text into `values`.
+
+import { fill, h } from "../lib/dom.js";
+import { isOffered, namesFor } from "../lib/choices.js";
+import { localZone } from "../lib/time.js";
+import { field } from "./elements.js";
+
+/** The list that fields for time zones refer to. */
+export const zones = () =>
+  h(
+    "datalist",
+    { id: "zones" },
+    Intl.supportedValuesOf("timeZone").map((zone) => h("option", { value: zone })),
+  );
+
+/** The text beside the boxes of a control with several names. */
+const OTHERS = {
+  recipients: { "aria-label": "Other recipients", placeholder: "with an address: phone → 12345" },
+  label: { "aria-label": "Other labels", placeholder: "other labels" },
+};
+
+/** A function that draws one field, with its label and its hint. */
+export function controls(values, changed) {
+  const writes = (name, of = (target) => target.value) => (event) => {
+    values[name] = of(event.target);
+    changed();
+  };
+
+  /** A choice; each option says what it means. Without a default, the first option leaves it to the daemon. */
+  const select = ({ name, options, means = {}, default: usual, placeholder }) => {
+    const chosen = values[name] || usual || "";
+    const words = (one) =>
+      one === "" ? `default${placeholder && !isLong(placeholder) ? `: ${placeholder}` : ""}` : means[one] ? `${one}: ${means[one]}` : one;
+    const shown = usual ? options : ["", ...options];
+    return h(
+      "select",
+      { onchange: writes(name) },
+      shown.map((one) => h("option", { value: one, selected: chosen === one }, words(one))),
+    );
+  };
+
+  /** A choice among names; a name that the daemon does not know (yet) stays in the list. */
+  const named = ({ name, control, default: usual, required, placeholder }) => {
+    const box = h("select", { onchange: writes(name) });
+    const show = (names) => {
+      const chosen = values[name] || usual || "";
+      const all = [...new Set([...(usual || required ? [] : [""]), ...names, ...(chosen ? [chosen] : [])])];
+      const words = (one) => (one === "" ? placeholder || "none" : names.length && !names.includes(one) ? `${one} (unknown)` : one);
+      fill(
+        box,
+        all.map((one) => h("option", { value: one, selected: one === chosen }, words(one))),
+      );
+      if (required && !chosen && all.length) values[name] = box.value;
+    };
+    show([]);
+    namesFor(control).then(show);
+    return box;
+  };
+
+  /** Several of the names that the daemon knows: a checkbox for each, and a text field for others. */
+  const several = ({ name, control }) => {
+    let names = [];
+    const given = () => (values[name] ?? "").split(",").map((one) => one.trim()).filter(Boolean);
+    const others = h("input", { type: "text", spellcheck: "false", ...OTHERS[control] });
+    const boxes = h("div");
+    const write = (ticked) => {
+      values[name] = [...ticked, ...others.value.split(",").map((one) => one.trim()).filter(Boolean)].join(", ");
+      changed();
+    };
+    const tickedNow = () => [...boxes.querySelectorAll("input:checked")].map((one) => one.value);
+    others.addEventListener("input", () => write(tickedNow()));
+    const show = (known) => {
+      names = known;
+      others.value = given().filter((one) => !names.includes(one)).join(", ");
+      fill(
+        boxes,
+        names.map((one) =>
+          h(
+            "label",
+            { class: "row check" },
+            h("input", { type: "checkbox", value: one, checked: given().includes(one), onchange: () => write(tickedNow()) }),
+            one === "last" ? "last: where you were last active" : one,
+          ),
+        ),
+      );
+    };
+    show([]);
+    namesFor(control).then(show);
+    return h("div", { class: "ticks", role: "group" }, boxes, others);
+  };
+  const area = ({ name, placeholder, control }) =>
+    h("textarea", {
+      value: values[name] ?? "",
+      class: control === "json" ? "mono" : null,
+      placeholder: control === "json" ? "optional JSON" : placeholder,
+      oninput: writes(name),
+    });
+  const input = ({ name, placeholder, control }) =>
+    h("input", {
+      type: "text",
+      value: values[name] ?? "",
+      spellcheck: "false",
+      placeholder: control === "zone" ? localZone : placeholder,
+      ...(control === "zone" ? { list: "zones" } : control === "number" ? { inputmode: "numeric" } : {}),
+      oninput: writes(name),
+    });
+  const session = ({ name }) =>
+    h(
+      "label",
+      { class: "row check" },
+      h("input", {
+        type: "checkbox",
+        checked: values[name]?.persistSession ?? true,
+        onchange: writes(name, ({ checked }) => ({ ...values[name], persistSession: checked })),
+      }),
+      "Keep one session from run to run",
+    );
+  const drawn = (one) => {
+    if (one.control === "choice") return select(one);
+    if (one.control === "flag") return select({ ...one, options: ["true", "false"], default: null });
+    if (OTHERS[one.control]) return several(one);
+    if (isOffered(one.control)) return named(one);
+    return ["area", "json"].includes(one.control) ? area(one) : input(one);
+  };
+  return (one) => (one.control === "session" ? session(one) : field(one.name, one.label, drawn(one), hintOf(one)));
+}
+
+const isLong = (words) => words.length > 20;
+
+/** The hint; a default in many words is there, because a list cuts it off on a phone. */
+const hintOf = ({ hint, control, default: usual, placeholder }) =>
+  ["choice", "flag"].includes(control) && !usual && placeholder && isLong(placeholder)
+    ? `${hint}; default: ${placeholder}`
+    : hint;

@@ -1,0 +1,94 @@
+"""What needs a person, what happened, and the search in the ledger, over HTTP."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from edges.http.kit import MANUAL, Client
+from patience import PATIENCE
+
+FALSE = {"command": {"argv": ["sh", "-c", "echo done; echo 'no such table' >&2; exit 3"]}}
+
+
+async def until(api: Client, condition: Any) -> Any:
+    """Look at today until it is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition(today := (await api.get("/api/today")).body):
+            await asyncio.sleep(0.05)
+    return today
+
+
+def of_kind(today: Any, kind: str) -> list[Any]:
+    return [item for item in today["attention"] if item["kind"] == kind]
+
+
+async def test_a_calm_day_is_short(api: Client) -> None:
+    """Nothing needs a person; what comes next is listed."""
+    await api.put("well")
+    today = (await api.get("/api/today")).body
+    assert [item for item in today["attention"] if item["level"] != "note"] == []
+    assert [fire["slug"] for fire in today["upcoming"]][:1] == ["well"]
+    assert (today["running"], today["happened"]["runs"], today["cost"]["cost"]) == ([], [], 0.0)
+
+
+async def test_each_problem_is_one_item_with_what_to_act_on(api: Client) -> None:
+    """A failing schedule, one that is paused, and a dead letter; the worst first."""
+
+    async def broken(text: str) -> None:
+        raise RuntimeError("it is down")
+
+    api.app.register_channel("phone", "7", broken)
+    await api.put("halted")
+    await api.post("/api/schedule/halted/pause")
+    soon = (datetime.now(UTC) + timedelta(milliseconds=300)).isoformat()
+    await api.put("fails", {**FALSE, "schedule": {"type": "once", "at": soon}})
+    letter = (await api.post("/api/deliveries", {"text": "the kettle boils", "channel": "phone"})).body
+    today = await until(api, lambda day: day["counts"]["failing"] and of_kind(day, "delivery"))
+    (failing,) = of_kind(today, "failing")
+    assert (failing["slug"], failing["level"]) == ("fails", "bad")
+    assert "exited with 3: no such table" in failing["sentence"]
+    run = (await api.get(f"/api/runs/{failing['runId']}")).body
+    assert (run["slug"], run["outcome"], run["stderr"], run["output"]) == (
+        "fails",
+        "failed",
+        "no such table\n",
+        "done\n",
+    )
+    (delivery,) = of_kind(today, "delivery")
+    assert delivery["deliveryId"] == letter["id"]
+    assert "the kettle boils" in delivery["sentence"] and "it is down" in delivery["sentence"]
+    (paused,) = of_kind(today, "paused")
+    assert (paused["slug"], paused["level"]) == ("halted", "note")
+    levels = [item["level"] for item in today["attention"]]
+    assert levels == sorted(levels, key=["bad", "warn", "note"].index)
+    assert today["happened"]["counts"]["failed"] >= 1
+    assert today["happened"]["runs"][0]["slug"] == "fails"
+    later = (await api.get(f"/api/today?since={today['now'].replace('2', '3', 1)}")).body  # a thousand years later
+    assert (later["happened"]["counts"], later["happened"]["runs"]) == ({}, [])
+
+
+async def test_the_ledger_is_searched(api: Client) -> None:
+    """By text in the name or what was said, by schedule, and by time; the filters add up."""
+    await api.put("tea", {**MANUAL, "command": {"argv": ["echo", "the kettle BOILS"]}})
+    await api.put("coffee", {**MANUAL, **FALSE})
+    for slug in ("tea", "coffee", "tea"):
+        await api.post(f"/api/schedule/{slug}/run?wait=true")
+
+    async def slugs(query: str) -> list[str]:
+        answer = await api.get(f"/api/runs?{query}")
+        assert answer.status == 200, answer.body
+        return [run["slug"] for run in answer.body["runs"]]
+
+    assert await slugs("q=boils") == ["tea", "tea"]
+    assert await slugs("q=COFF") == ["coffee"]
+    assert await slugs("q=such+table") == ["coffee"]
+    assert await slugs("slug=coffee") == ["coffee"]
+    assert await slugs("slug=tea&q=table") == []
+    assert await slugs("outcome=failed&q=tea") == []
+    newest = (await api.get("/api/runs?limit=1")).body["runs"][0]
+    assert await slugs(f"since={newest['startedAt']}") == ["tea"]
+    assert await slugs(f"until={newest['startedAt']}") == ["coffee", "tea"]
+    page = (await api.get("/api/runs?q=tea&limit=1")).body
+    rest = (await api.get(f"/api/runs?q=tea&limit=1&cursor={page['next']}")).body
+    assert page["runs"][0]["runId"] > rest["runs"][0]["runId"]
+    assert (await api.get("/api/runs?slug=nowhere")).status == 404
