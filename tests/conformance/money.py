@@ -3,6 +3,7 @@
 from conformance.rows import NOW, MakeStore
 from wakeful.core.money.budgets import Limit, Reservation, Window
 from wakeful.core.money.charges import Charge, opened, settled
+from wakeful.core.money.spending import Spending
 from wakeful.ports.ledger import MergedRun
 from wakeful.ports.money import Brake, DayOf, SetLimit
 from wakeful.ports.store import Tx
@@ -50,21 +51,30 @@ class TestMoney:
             assert tx.charges.costs_of("coder", since=NOW, until=NOW + 1, limit=5) == [(NOW, 500_000_000)]
             tx.charges.remove(4, 1)
             assert tx.charges.of_runs([4]) == []
+            tx.charges.save_many([_charge(5, cost=0.0)._replace(tokens=0), _charge(6, cost=0.0)])
+            assert tx.charges.known(unit="usd", owner_id=7, until=NOW, limit=5) == [0, 500_000_000]  # 5 used nothing
+            assert tx.charges.known(unit="tokens", agent="coder", until=NOW, limit=5) == [10, 10]
+            assert len(tx.charges.costs_of("coder", since=NOW, until=NOW + 1, limit=5)) == 2
 
         await store.write(check)
 
-    async def test_charges_ahead_of_the_clock_are_dated_now(self, make_store: MakeStore) -> None:
-        """And old ones are pruned, with what they had reserved."""
+    async def test_charges_of_a_wrong_clock_are_dated_now(self, make_store: MakeStore) -> None:
+        """Those ahead of the clock, and those older than the store. Old ones are pruned, with what they had
+        reserved."""
         store = await make_store()
 
         def check(tx: Tx) -> None:
-            tx.charges.save_many([_charge(1, cost=0.5, at=NOW + 10_000), _charge(2, cost=0.5)])
-            assert not tx.charges.redate(after=NOW + 10_000, now=NOW)
-            assert tx.charges.redate(after=NOW + 9_999, now=NOW)
-            assert [row.at for row in tx.charges.of_runs([1, 2])] == [NOW, NOW]
+            tx.charges.save_many(
+                [_charge(1, cost=0.5, at=NOW + 10_000), _charge(2, cost=0.5), _charge(3, cost=0.5, at=5)]
+            )
+            assert tx.charges.redate(after=NOW + 10_000, since=5, now=NOW) == []
+            assert tx.charges.redate(after=NOW + 9_999, since=5, now=NOW) == [7]
+            assert [row.at for row in tx.charges.of_runs([1, 2, 3])] == [NOW, NOW, 5]
             tx.budgets.reserve([Reservation(1, 1, 1, 5)])
+            assert tx.charges.prune(before=NOW, limit=10, since=6) == 0
+            assert tx.charges.redate(after=NOW, since=6, now=NOW) == [7]
             assert tx.charges.prune(before=NOW, limit=10) == 0
-            assert tx.charges.prune(before=NOW + 1, limit=10) == 2
+            assert tx.charges.prune(before=NOW + 1, limit=10) == 3
             assert tx.budgets.reservations(1, 1) == []
 
         await store.write(check)
@@ -88,10 +98,41 @@ class TestMoney:
             assert tx.budgets.reservations(9, 1) == [Reservation(9, 1, budget.budget_id, 3)]
             tx.budgets.release(9, 1)
             assert tx.budgets.reservations(9, 1) == []
-            tx.budgets.remove_ahead(NOW)
+            tx.budgets.remove_misdated(since=NOW + 1_000, now=NOW)
             assert tx.budgets.current(NOW) == [again]
             tx.budgets.prune(before=NOW + 1_001)
             assert tx.budgets.current(NOW) == []
+
+        await store.write(check)
+
+    async def test_the_id_of_a_removed_budget_is_not_given_again(self, make_store: MakeStore) -> None:
+        """Otherwise what an open attempt had reserved in it would count for another budget."""
+        store = await make_store()
+
+        def check(tx: Tx) -> None:
+            later = tx.budgets.open([(LIMIT, Window(NOW + 1, NOW + 9), "UTC")])[LIMIT]
+            tx.budgets.remove_misdated(since=0, now=NOW)
+            today = tx.budgets.open([(LIMIT, DAY, "UTC")])[LIMIT]
+            assert later is not None and today is not None and later.budget_id != today.budget_id
+            assert tx.budgets.at([], NOW, also=[later.budget_id]) == []
+
+        await store.write(check)
+
+    async def test_spending_is_kept_by_owner(self, make_store: MakeStore) -> None:
+        """Replaced by owner; those of long ago are pruned."""
+        store = await make_store()
+        rows = [Spending(owner, *DAY, 5, NOW - 5_000, NOW + 5_000, 9, 1, None) for owner in (3, 7)]
+        ahead = Spending(8, NOW + 10, NOW + 20, 5, NOW - 1, NOW + 30, 9, 1, 4)
+
+        def check(tx: Tx) -> None:
+            tx.charges.save_spending([*rows, ahead])
+            tx.charges.save_spending([rows[0]._replace(day_cost=6)])
+            assert tx.charges.spending_of([7, 3, 99]) == {3: rows[0]._replace(day_cost=6), 7: rows[1]}
+            assert tx.charges.spending_of([]) == {}
+            tx.charges.prune(before=NOW + 40, limit=10, since=NOW + 31)
+            assert sorted(tx.charges.spending_of([3, 7, 8])) == [3, 7, 8]
+            tx.charges.prune(before=NOW + 40, limit=10)
+            assert sorted(tx.charges.spending_of([3, 7, 8])) == [3, 7]
 
         await store.write(check)
 

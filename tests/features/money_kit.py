@@ -1,7 +1,10 @@
 """An agent that costs money, on virtual time."""
 
+import sqlite3
 from collections.abc import Callable
 from typing import Any
+
+import pytest
 
 from features.kit import Bench, World
 from wakeful.core.run.results import Done, Failed, Result
@@ -24,6 +27,7 @@ class Spender:
         self.fires: list[Fire] = []
         self.prompts: list[str] = []
         self.spent = 0.0
+        self.tokens = 1100
         self.fails = 0  # how many of the next turns fail
 
     def proves(self, spec: Any) -> str:
@@ -40,7 +44,7 @@ class Spender:
         cost = self.cost(fire) if callable(self.cost) else self.cost
         self.spent += cost or 0
         await self._world.clock.sleep(parse_duration(self.takes))
-        used: Usage | None = None if cost is None else {"input": 1000, "output": 100, "total": 1100, "cost": cost}
+        used: Usage | None = None if cost is None else {"total": self.tokens, "cost": cost}
         if self.fails:
             self.fails -= 1
             return Failed("the model failed", usage=used)
@@ -53,3 +57,17 @@ async def open_spending(world: World, agent: Spender, **settings: Any) -> Bench:
     """An app whose prompts go to this agent, many at a time."""
     given = {"agent_interval_min": "0s", "agent_lane": "parallel", **settings}
     return await world.open(actions={Prompt: agent}, **given)
+
+
+def traced(patch: pytest.MonkeyPatch) -> list[str]:
+    """Every SQL statement from here on, of stores that are opened later."""
+    heard: list[str] = []
+    connect = sqlite3.connect
+
+    def listening(*given: Any, **options: Any) -> sqlite3.Connection:
+        connection = connect(*given, **options)
+        connection.set_trace_callback(heard.append)
+        return connection
+
+    patch.setattr(sqlite3, "connect", listening)
+    return heard

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from features.kit import Bench, World, ledger, virtual
+from features.kit import Bench, World, instant, ledger, virtual
 from features.money_kit import Spender, open_spending
 from wakeful import every, once
 from wakeful.app.money import Budgets
 from wakeful.core.errors import Invalid
 from wakeful.core.run.results import Failed, Result
-from wakeful.core.time.instants import HOUR
+from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.features.money.feature import Money
@@ -26,6 +26,18 @@ class Unreachable(Spender):
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:
         await super().perform(spec, fire, ladder)
         return Failed("connection refused", rung="claimed")
+
+
+class Overloaded(Spender):
+    """Its model rejects every request while it is overloaded."""
+
+    is_overloaded = True
+
+    async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result:
+        if not self.is_overloaded:
+            return await super().perform(spec, fire, ladder)
+        await ladder.climb("sent")
+        return Failed("HTTP 529: overloaded", is_refused=True)
 
 
 async def _prompt(app: Bench, slug: str, timing: Any = None, **options: Any) -> None:
@@ -114,6 +126,45 @@ async def test_an_unknown_cost_is_charged_its_reservation(world: World) -> None:
 
 
 @virtual
+async def test_a_lost_report_costs_what_the_smallest_budget_had_left(world: World) -> None:
+    """Without an estimate a run reserves all of each budget. It cannot have cost a month of money: all budgets and the
+    ledger count what was left of the day."""
+    app = await open_spending(world, Spender(world, None), budgets=Budgets(day=2.0, month=30.0))
+    await _prompt(app, "report")
+    await world.sleep("1h1m")
+    day = 2_000_000_000
+    assert _sums(world) == [("all", "day", day, 0), ("all", "month", day, 0)]
+    assert world.query("SELECT cost, held_cost FROM charges") == [(None, day)]
+
+
+@virtual
+async def test_a_clock_that_is_not_set_keeps_what_was_spent(world: World) -> None:
+    """A run on a machine that has booted in 1970 counts for the day on which the clock is set. What was spent before
+    keeps its date."""
+    world.sleep_max = MINUTE
+    app = await open_spending(world, Spender(world, 0.30), budgets=Budgets(day=1.0, month=30.0))
+    await _prompt(app, "report", every("1d"))
+    for wall in (world.now, 20 * HOUR):
+        world.wall.set(wall)
+        await world.sleep("2m")
+        await app.run_now("report")
+        await world.sleep("2m")
+    assert [at for (at,) in world.query("SELECT at / 86400000 FROM charges ORDER BY run_id")] == [20_454, 0]
+    world.wall.set(instant("01-01 02:00:00"))
+    await world.until("01-02 00:01:00")
+    assert [at for (at,) in world.query("SELECT at / 86400000 FROM charges ORDER BY run_id")] == [
+        20_454,
+        20_455,
+        20_455,
+    ]
+    assert [row[1:] for row in _sums(world)] == [
+        ("day", 300_000_000, 0),
+        ("month", 900_000_000, 0),
+        ("day", 600_000_000, 0),
+    ]
+
+
+@virtual
 async def test_a_crash_frees_no_money(world: World) -> None:
     """A node that dies between the answer and the settlement has spent the money."""
     agent = Spender(world, 0.40, takes="30s")
@@ -157,6 +208,45 @@ async def test_retries_are_paid_for(world: World) -> None:
     rows = world.query("SELECT attempt, cost, priced FROM charges ORDER BY attempt")
     assert rows == [(1, 400_000_000, "reported"), (2, 400_000_000, "reported")]
     assert (await app.runs("report", limit=1))[0].cost == 0.8
+
+
+@virtual
+async def test_what_comes_next_says_that_it_will_be_skipped(world: World) -> None:
+    """`why`, for now and for an instant ahead, and Today, until the budget frees; the plan itself stays as it is."""
+    agent = Spender(world, 0.60)
+    app = await open_spending(world, agent)
+    await _prompt(app, "report", every("6h"), budget={"perDay": 1.0})
+    await world.sleep("6h1m")
+    now = await app.why("report")
+    used_up = (
+        "because the daily budget of report is used up (0.60 USD of 1.00 USD spent, and a run is estimated at 0.60 "
+    )
+    assert f"; 12:00 will be skipped {used_up}" in now.sentence
+    assert now.sentence.endswith("; it runs next at 2026-01-02 00:00.")
+    assert now.facts["budgetFreesAt"] == "2026-01-02T00:00:00.000Z"
+    ahead = (await app.why("report", at="2026-01-01T18:00:00Z")).sentence
+    assert ahead.startswith(f"report will be skipped at 2026-01-01 18:00 (UTC) {used_up}")
+    assert (await app.why("report", at="2026-01-02T00:00:00Z")).sentence.startswith("report will run at ")
+    today = await app.today()
+    assert [item.slug for item in today.upcoming.instants][:2] == ["report", "report"]
+    assert {slug: used.frees_at for slug, used in today.used_up.items()} == {"report": instant("01-02 00:00:00")}
+    view = await app.get("report")
+    assert view is not None and view.next_run is not None
+    await world.sleep("6h")
+    assert (await app.stats("report")).streak == 1
+    assert "; 18:00 will be skipped as well; it runs next at 2026-01-02 00:00." in (await app.why("report")).sentence
+    assert (await ledger(app, "report"))[-1].endswith("skipped (budget)")
+
+
+@virtual
+async def test_a_budget_that_is_used_up_delays_a_one_time_schedule(world: World) -> None:
+    """It is not skipped, so `why` says that it will not start then."""
+    app = await open_spending(world, Spender(world, 0.60), budgets=Budgets(day=1.0))
+    await _prompt(app, "report", every("6h"))
+    await _prompt(app, "later", once("2026-01-01T20:00:00Z"))
+    await world.sleep("6h1m")
+    said = (await app.why("later", at="2026-01-01T20:00:00Z")).sentence
+    assert said.startswith("later will not start at 2026-01-01 20:00 (UTC) because the daily budget of all agents is ")
 
 
 @virtual
@@ -362,6 +452,41 @@ async def test_a_turn_that_was_never_sent_costs_nothing(world: World) -> None:
     assert agent.fires
     assert [(spent, reserved) for _, _, spent, reserved in _sums(world)] == [(0, 0), (0, 0)]
     assert world.query("SELECT count(*) FROM charges") == [(0,)]
+
+
+@virtual
+async def test_a_request_that_the_model_refused_costs_nothing(world: World) -> None:
+    """A wrong key or an overloaded model in the first turn leaves the day's budget whole."""
+    agent = Overloaded(world, 0.30)
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "report", retry={"times": 0})
+    await world.sleep("1h5m")
+    assert (await app.runs("report", limit=1))[0].error == "HTTP 529: overloaded"
+    assert _sums(world) == [("all", "day", 0, 0)]
+    agent.is_overloaded = False
+    await world.sleep("1h")
+    assert (await app.runs("report", limit=1))[0].outcome == "succeeded"
+    assert _sums(world) == [("all", "day", 300_000_000, 0)]
+
+
+@virtual
+async def test_turns_that_used_nothing_are_no_estimate(world: World) -> None:
+    """After twenty turns that failed without a token, eight at once still reserve what a turn costs."""
+    agent = Spender(world, 0.30, takes="20s")
+    app = await open_spending(world, agent, budgets=Budgets(day=1.0))
+    await _prompt(app, "before", once("+1m"))
+    await world.sleep("2m")
+    agent.cost, agent.tokens, agent.fails = 0.0, 0, 100
+    await _prompt(app, "outage", every("20m"), retry={"times": 0}, maxConsecutiveErrors=99)
+    await world.sleep("23h")
+    await app.remove("outage")
+    await world.until("01-02 00:00:01")
+    assert len(agent.fires) >= 22
+    agent.cost, agent.tokens, agent.fails, agent.spent = 0.30, 1100, 0, 0.0
+    for number in range(8):
+        await _prompt(app, f"job-{number}", every("6h", anchor="2026-01-02T06:00:00Z"))
+    await world.until("01-02 11:00:00")
+    assert 0.89 <= agent.spent <= 1.31
 
 
 @pytest.mark.parametrize(("other", "is_same"), [(Budgets(day=1.0), True), (Budgets(day=2.0), False)])

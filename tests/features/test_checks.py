@@ -8,6 +8,7 @@ from wakeful import every, manual
 from wakeful.app.money import Budgets
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.schedule.actions import Command, Prompt
+from wakeful.core.time.instants import MINUTE
 from wakeful.ports.action import Fire, Ladder
 
 CHECK = {"command": {"argv": ["new-mail"]}}
@@ -131,3 +132,20 @@ async def test_a_crash_during_a_check_repeats_it(world: World) -> None:
     await world.sleep("2m")
     assert checker.asked == 1
     assert (await ledger(app, "poll"))[0].endswith("unknown (crash)")
+
+
+@virtual
+async def test_a_clock_that_comes_back_covers_no_time_twice(world: World) -> None:
+    """Polls that were merged on a clock that was ahead are planned again: the row is cut at the present."""
+    world.sleep_max = MINUTE
+    agent, checker = Spender(world), Checker()
+    app = await _open(world, agent, checker)
+    await _poll(app)
+    await world.sleep("31m")
+    assert await ledger(app, "poll") == ["01-01 00:05:00 skipped (nothing to do) x6"]
+    world.wall.step(-18 * MINUTE)
+    await world.sleep("2m")
+    assert await ledger(app, "poll") == ["01-01 00:05:00 skipped (nothing to do) x3"]
+    await world.sleep("30m")
+    rows = await app.runs("poll")
+    assert sum(row.count for row in rows) == 9 and checker.asked == 13

@@ -26,8 +26,8 @@ class Costs(AppLifecycle):
     """Costs and budgets."""
 
     async def cost(self, by: str = "schedule", *, since: datetime | str | None = None) -> CostView:
-        """What was spent since a time (30 days ago), by schedule, agent, model or day."""
-        key = next((one for one in BY if one == by), None)
+        """The cost since `since` (30 days ago by default), by schedule, agent, model or day."""
+        key = next((known for known in BY if known == by), None)
         if key is None:
             refuse("by", f"{shown(by)} is not one of {', '.join(BY)}")
         now, zone = self._clock.read().now, self._money.zone
@@ -63,7 +63,7 @@ class Costs(AppLifecycle):
         await self._open.store.write(lambda tx: commands.set_limit(tx, terms, period, limit, agent, now=now))
 
     async def release_agent(self, agent: str) -> None:
-        """Let an agent go on that was stopped because of its cost."""
+        """Let an agent continue that was stopped because of its cost."""
         parts, now = self._open, self._clock.read().now
 
         def release(tx: Tx) -> None:
@@ -73,15 +73,16 @@ class Costs(AppLifecycle):
         parts.engine.ring_bell()
 
     async def cost_of(self, view: ScheduleView) -> dict[str, Any] | None:
-        """`cost` of a schedule, or of one that is about to be written; None if it has no prompt."""
-        now, zone, definition = self._clock.read().now, self._money.zone, view.definition
+        """The `cost` of a stored or new schedule; None if it has no prompt."""
+        now, definition = self._clock.read().now, view.definition
         if definition is None or not isinstance(definition.action, Prompt):
             return None
+        timing = self.terms.starting(definition.timing, definition)
 
         def look(tx: Tx) -> dict[str, Any] | None:
             schedule = tx.schedules.by_slugs([view.slug]).get(view.slug)
             schedule_id = None if schedule is None else schedule.schedule_id
-            return queries.cost_of_schedule(tx, schedule_id, definition, zone=zone, now=now)
+            return queries.cost_of_schedule(tx, schedule_id, definition, timing, now=now)
 
         return await self._open.store.read(look)
 

@@ -1,4 +1,4 @@
-"""Money in the hands of an app: plugged in with what the settings say, or what a Python program says."""
+"""An app's prices and budgets: plugged in from the settings, or from a Python program."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Budgets:
     prices: Mapping[str, Price] = field(default_factory=dict)  # by model
 
     def feature(self) -> Money:
-        """What is plugged in."""
+        """The feature to plug in."""
         limits = [
             *_limits(EVERYTHING, self.day, self.month),
             *(limit for name, amount in self.agents_day.items() for limit in _limits(f"{AGENT}{name}", amount, None)),
@@ -61,12 +61,12 @@ def _limits(scope: str, day: float | None, month: float | None) -> list[Limit]:
 
 
 async def plug_money(money: Money, context: FeatureContext) -> FeatureHooks:
-    """Plug it into an app."""
+    """Plug the money feature into an app."""
     return money.plug(terms_of=terms_of(context.compilations), zone=lambda: context.terms.value.default_zone)
 
 
 def terms_of(compilations: Compilations) -> TermsOf:
-    """What the definition of a schedule's run says about money."""
+    """The money part of a schedule's definition, for its runs."""
 
     def read(tx: Tx, run: Run) -> RunTerms | None:
         compiled = compilations.of_run(tx, run) if run.kind == KIND else None

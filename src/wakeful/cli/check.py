@@ -28,7 +28,7 @@ FILE_MAX: Final = 1024 * 1024
 def check_command(invocation: Invocation, file: Path) -> None:
     """Check a wakeful.toml or a definition.json, without a daemon.
 
-    Every error is listed with its place and how to fix it; a valid definition is shown with its next five times.
+    Every error is listed with its location and fix; a valid definition is shown with its next five times.
     """
     faults, answer = _check_definition(invocation, file) if _is_definition(file) else _check_settings(invocation, file)
     if invocation.is_json:
@@ -97,6 +97,7 @@ def _check_settings(invocation: Invocation, file: Path) -> tuple[list[dict[str, 
     from wakeful.cli.withheld import withheld_by
     from wakeful.config import SettingsRefused, load
     from wakeful.features.workflows.modules import try_out
+    from wakeful.observe.otlp import missing_extra
 
     try:
         loaded = load(invocation.home, file=file)
@@ -105,6 +106,8 @@ def _check_settings(invocation: Invocation, file: Path) -> tuple[list[dict[str, 
     missing = [
         {"line": None, "field": state.field, "message": state.problem} for state in states_of(loaded) if state.problem
     ]
+    if loaded.settings.otel.endpoint is not None and (extra := missing_extra()) is not None:
+        missing.append({"line": None, "field": "otel.endpoint", "message": extra})
     faults = try_out(loaded.settings.workflows.modules, invocation.home)
     located = [
         {

@@ -19,7 +19,7 @@ DEFAULT: Final = "default"
 
 @command("cost")
 @click.option("--days", type=click.IntRange(1, 366), default=30, show_default=True, help="How far back to look.")
-@click.option("--by", type=click.Choice(BY), default="schedule", show_default=True, help="What to sum by.")
+@click.option("--by", type=click.Choice(BY), default="schedule", show_default=True, help="How to group the totals.")
 def cost_command(invocation: Invocation, days: int, by: str) -> None:
     """Show what agents cost, by schedule, agent, model or day."""
     since = times.now() - timedelta(days=days)
@@ -69,7 +69,7 @@ def budget_command(invocation: Invocation) -> None:
 def set_command(invocation: Invocation, period: str, amount: str, agent: str | None) -> None:
     """Limit what agents may cost per day or month, in US dollars. It takes effect immediately.
 
-    The limit replaces the one in wakeful.toml; `default` in place of an amount removes it again.
+    The limit replaces the one in wakeful.toml; `default` instead of an amount goes back to that one.
     """
     body = {"period": period, "limit": None if amount == DEFAULT else _amount(amount), "agent": agent}
     _show(invocation, invocation.daemon().ask("PUT", "/api/budget", body=body).body)
@@ -78,7 +78,7 @@ def set_command(invocation: Invocation, period: str, amount: str, agent: str | N
 @budget_command.subcommand("release")
 @click.argument("agent", metavar="AGENT")
 def release_command(invocation: Invocation, agent: str) -> None:
-    """Let an agent go on that was stopped because its turns cost ten times the usual."""
+    """Release an agent that was stopped because its turns were unusually expensive."""
     from urllib.parse import quote
 
     answer = invocation.daemon().ask("POST", f"/api/budget/{quote(agent, safe='')}/release", body={}).body

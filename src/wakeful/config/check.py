@@ -1,4 +1,4 @@
-"""`check` of the heartbeat: the same object as `check` of a schedule, with the names of a settings file."""
+"""The heartbeat's `check`: the same object as a schedule's `check`, with the names used in a settings file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_table() -> Kind:
 
 
 def pre_check(written: Mapping[str, Any]) -> PreCheck:
-    """The check of a value that was read."""
+    """The `PreCheck` for a value that was read."""
     fields = Fields(written)
     found = PRE_CHECK.read(fields)
     fields.finish()
@@ -40,7 +40,8 @@ def pre_check(written: Mapping[str, Any]) -> PreCheck:
 
 
 def _in_json(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of JSON, for the check and for its command or request; not inside those, where names are free."""
+    """The value with JSON names, for the check and for its command or request, but not inside those, where names are
+    free."""
     inner = {name: _camel(value) if isinstance(value, Mapping) else value for name, value in table.items()}
     return _camel(inner)
 

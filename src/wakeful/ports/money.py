@@ -9,13 +9,14 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.money.budgets import Budget, Limit, Period, Reservation, Unit, Window
 from wakeful.core.money.charges import Charge, CostRow
+from wakeful.core.money.spending import Spending
 from wakeful.core.time.instants import Instant
 
 CostKey: TypeAlias = Literal["schedule", "agent", "model", "day"]
 
 
 class DayOf(NamedTuple):
-    """A local day, for sums by day."""
+    """A local day, for totals by day."""
 
     day: str
     window: Window
@@ -65,20 +66,29 @@ class Charges(Protocol):
         ...
 
     def spent(self, scope: str, unit: Unit, window: Window) -> int:
-        """What was charged to a scope in a period, open attempts left out."""
+        """The amount charged to a scope in a period, without open attempts."""
         ...
 
     def sums(self, by: CostKey, *, since: Instant, until: Instant, days: Sequence[DayOf] = ()) -> list[CostRow]:
-        """Sums in [since, until), the most expensive first; by day: in the order of `days`."""
+        """Totals in [since, until), most expensive first; by day: in the order of `days`."""
         ...
 
-    def redate(self, *, after: Instant, now: Instant) -> bool:
-        """Charges dated after a time were made while the clock was wrong: they belong to now. Returns whether any
-        did."""
+    def redate(self, *, after: Instant, since: Instant, now: Instant) -> list[int]:
+        """Charges dated after `after`, or before `since`, were made while the clock was wrong: they belong to now.
+        Returns their owners."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` old ones."""
+        """Delete up to `limit` charges made before `before`. Charges dated before `since` are kept: they will be dated
+        again."""
+        ...
+
+    def spending_of(self, owner_ids: Sequence[int]) -> dict[int, Spending]:
+        """What these owners have spent in their current periods, locked in their order; a read transaction reads."""
+        ...
+
+    def save_spending(self, rows: Sequence[Spending]) -> None:
+        """Insert or replace."""
         ...
 
 
@@ -122,8 +132,9 @@ class Budgets(Protocol):
 
     def remove_brake(self, agent: str) -> bool: ...
 
-    def remove_ahead(self, now: Instant) -> None:
-        """Remove rows of periods that begin after now; the clock was wrong when they were created."""
+    def remove_misdated(self, *, since: Instant, now: Instant) -> None:
+        """Remove rows of periods that begin after now or ended before `since`: the clock was wrong when they were
+        created."""
         ...
 
     def prune(self, *, before: Instant) -> None: ...

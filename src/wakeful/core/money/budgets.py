@@ -3,7 +3,7 @@
 Theory of operation
 -------------------
 A *limit* belongs to a scope (everything, an agent, a schedule), a unit (dollars or tokens) and a period (day or month).
-The periods of a limit are calendar days and months in a zone. Each has a row with two sums: what was spent, and what
+The periods of a limit are calendar days and months in a zone. Each has a row with two totals: what was spent, and what
 runs in progress have reserved.
 
 A run reserves its *estimate* when it is claimed: the 90th percentile of what its schedule cost lately, else of what its
@@ -32,7 +32,7 @@ AGENT: Final = "agent:"
 SCHEDULE: Final = "schedule:"
 
 BUDGET: Final = "budget"
-"""The reason of a run that a budget keeps from starting."""
+"""The reason for a run that a budget keeps from starting."""
 
 ESTIMATED_FROM: Final = 20
 """How many known costs an estimate is made from."""
@@ -54,7 +54,7 @@ class Limit(NamedTuple):
 
 
 class Budget(NamedTuple):
-    """One period of a limit: a row of `budgets`, in the order of its columns."""
+    """A limit's period: a row of `budgets`, in the order of its columns."""
 
     budget_id: int
     scope: str
@@ -81,6 +81,13 @@ class Window(NamedTuple):
 
     starts_at: Instant
     ends_at: Instant
+
+
+class UsedUp(NamedTuple):
+    """A budget that keeps a schedule from running."""
+
+    frees_at: Instant
+    text: str
 
 
 def window_of(period: Period, zone: str, now: Instant) -> Window:

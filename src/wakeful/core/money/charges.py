@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from wakeful.core.money.budgets import Unit
 from wakeful.core.money.prices import nano
 from wakeful.core.run.usage import Priced, Usage, priced
 from wakeful.core.time.instants import Instant
@@ -24,7 +25,7 @@ class Charge(NamedTuple):
     tokens: int | None
     cost: int | None  # in billionths of a dollar; None: unknown
     priced: Priced
-    held_cost: int  # the largest reservation; counts as its cost if that stays unknown
+    held_cost: int  # the smallest reservation; counts as its cost if that stays unknown
     held_tokens: int
 
     @property
@@ -41,6 +42,16 @@ def opened(run_id: int, attempt: int, owner_id: int, agent: str | None, at: Inst
     """The charge of an attempt that begins."""
     blank = (None, None, None, None, None, None)
     return Charge(run_id, attempt, owner_id, agent, None, at, None, *blank, "unknown", 0, 0)
+
+
+def holding(charge: Charge, unit: Unit, amount: int) -> Charge:
+    """The charge of an attempt that reserves. Without an estimate it reserves the rest of each budget, and the
+    smallest of them is what it can have cost at most: a lost report must not use up a month."""
+    if not amount:
+        return charge
+    if unit == "usd":
+        return charge._replace(held_cost=min(charge.held_cost or amount, amount))
+    return charge._replace(held_tokens=min(charge.held_tokens or amount, amount))
 
 
 def settled(charge: Charge, usage: Usage | None, now: Instant) -> Charge:
@@ -62,7 +73,7 @@ def settled(charge: Charge, usage: Usage | None, now: Instant) -> Charge:
 
 
 class CostRow(NamedTuple):
-    """The sums of one schedule, agent, model or day."""
+    """The totals for one schedule, agent, model or day."""
 
     key: str
     runs: int

@@ -1,6 +1,6 @@
 """Prices: what tokens cost.
 
-Amounts are integers, in billionths of a US dollar (`NANO`): sums are exact, and a price of 0.11 dollars per million
+Amounts are integers, in billionths of a US dollar (`NANO`): totals are exact, and a price of 0.11 dollars per million
 tokens is 110 of them per token. `usage.cost` stays a decimal number of dollars, because that is what people read.
 """
 
@@ -66,7 +66,7 @@ def cost_of(usage: Usage, price: Price) -> int | None:
 
 
 def priced_by(usage: Usage | None, prices: Prices) -> Usage | None:
-    """The usage with a cost from the table, if it has none of its own and its model has a price."""
+    """The usage with a cost from the table, if it has no cost yet and its model has a price."""
     if usage is None or usage.get("cost") is not None:
         return usage
     price = price_of(usage.get("model"), prices)

@@ -1,4 +1,4 @@
-"""`budget` of a schedule."""
+"""A schedule's `budget`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -21,11 +21,14 @@ class ScheduleBudget:
         Field(
             DOLLARS,
             "maximum cost of one run; passed to programs that enforce it, otherwise reported if exceeded",
+            "Per run, in USD",
             usual=_NONE,
         ),
     ] = None
-    per_day: Annotated[float | None, Field(DOLLARS, "maximum cost per day", usual=_NONE)] = None
-    per_month: Annotated[float | None, Field(DOLLARS, "maximum cost per month", usual=_NONE)] = None
+    per_day: Annotated[float | None, Field(DOLLARS, "maximum cost per day", "Per day, in USD", usual=_NONE)] = None
+    per_month: Annotated[float | None, Field(DOLLARS, "maximum cost per month", "Per month, in USD", usual=_NONE)] = (
+        None
+    )
     tokens_per_run: Annotated[
         int | None, Field(whole(1), "maximum tokens of one run; reported if exceeded", "Tokens per run", usual=_NONE)
     ] = None

@@ -33,7 +33,7 @@ class Usage(TypedDict, total=False):
 COUNTS: Final = ("input", "cachedInput", "output", "reasoning", "total")
 COUNT_MAX: Final = 10**12
 COST_MAX: Final = 10_000.0
-"""Above these a report is taken for an error, and what it says for unknown: sums of such figures would overflow."""
+"""Figures above these are treated as errors, and the usage as unknown: totals of such figures would overflow."""
 MODEL_MAX: Final = 200
 
 # Names that other providers use for the same counts; the first one present is used.
@@ -157,7 +157,7 @@ def is_cost(value: object) -> bool:
 
 
 def _labelled(known: Any, counts: Mapping[Any, Any]) -> Any:
-    """Take over where a cost comes from."""
+    """Keep where a cost comes from."""
     if known.get("cost") is not None:
         if counts.get("priced") == "table":
             known["priced"] = "table"

@@ -1,4 +1,4 @@
-"""`check` of a schedule: a command or a request that decides whether the agent is prompted at all.
+"""A schedule's `check`: a command or a request that decides whether the agent is prompted at all.
 
 Exit code 0, or status 2xx, with output: there is something to do, and the output is given to the agent. Without output
 (or 204): there is nothing to do. Anything else is a failed check, and `onError` decides.

@@ -13,6 +13,7 @@ from wakeful.core.run.results import Busy, Dropped, Failed, Lost, Throttled
 from wakeful.core.run.runs import Run, rung_index
 from wakeful.core.run.usage import usage_of
 from wakeful.core.time.instants import DAY, HOUR, Duration, Instant, format_instant
+from wakeful.features.money.spending import SpendingSums
 from wakeful.features.money.terms import MoneyTerms, RunTerms, applying, effective
 from wakeful.features.money.words import amount_text, budget_name
 from wakeful.ports.handlers import Booked
@@ -20,14 +21,14 @@ from wakeful.ports.money import Brake
 from wakeful.ports.store import Tx
 
 EXPENSIVE: Final = 5
-"""How many times its own median an agent's turns cost when people are told."""
+"""People are alerted when an agent's turns cost this many times its median."""
 
 BRAKE_AT: Final = 10
-"""How many times when it is stopped, if the settings say so."""
+"""The agent is stopped at this many times its median, if the settings say so."""
 
 COMPARED: Final[Duration] = HOUR
 BASELINE: Final[Duration] = 30 * DAY
-BASELINE_MIN: Final = 10  # turns; with fewer nothing is usual yet
+BASELINE_MIN: Final = 10  # turns; with fewer there is no usual cost yet
 BASELINE_MAX: Final = 500
 TURNS_MIN: Final = 2  # one expensive turn is not a trend
 
@@ -35,48 +36,52 @@ TURNS_MIN: Final = 2  # one expensive turn is not a trend
 class Booking:
     """Books the attempts of one settlement."""
 
-    def __init__(self, tx: Tx, terms: MoneyTerms, now: Instant) -> None:
+    def __init__(self, tx: Tx, terms: MoneyTerms, zone: str, now: Instant) -> None:
         self._tx = tx
+        self._zone = zone
         self._terms = terms
         self._now = now
         self._limits = effective(tx, terms)
 
     def book(self, ended: Sequence[tuple[Booked, RunTerms | None]]) -> list[Effect]:
-        charges = self._tx.charges.of_runs(sorted({one.run.run_id for one, _ in ended}))
+        charges = self._tx.charges.of_runs(sorted({booked.run.run_id for booked, _ in ended}))
         known = {(charge.run_id, charge.attempt): charge for charge in charges}
+        spending = SpendingSums(self._tx, [booked.run.schedule_id for booked, _ in ended], self._zone, self._now)
         effects: list[Effect] = []
-        for one, run_terms in sorted(ended, key=lambda pair: pair[0].run.run_id):
-            limits = self._limits_of(one.run, one.settled.agent, run_terms)
-            if isinstance(one.ending, Dropped) and one.ending.reason == BUDGET:
-                effects += self._told_of_skip(one.ending, limits)
+        for booked, run_terms in sorted(ended, key=lambda pair: pair[0].run.run_id):
+            limits = self._limits_of(booked.run, booked.settled.agent, run_terms)
+            if isinstance(booked.ending, Dropped) and booked.ending.reason == BUDGET:
+                effects += self._told_of_skip(booked.ending, limits)
                 continue
-            charge = known.get((one.run.run_id, one.run.attempt))
-            after = self._book(one, charge)
+            charge = known.get((booked.run.run_id, booked.run.attempt))
+            after = self._book(booked, charge, spending)
             if after is None:
                 continue
-            effects += self._after(one.run, after, limits, run_terms)
+            effects += self._after(booked.run, after, limits, run_terms)
+        spending.save()
         return effects
 
-    def _book(self, one: Booked, charge: Charge | None) -> Charge | None:
+    def _book(self, booked: Booked, charge: Charge | None, spending: SpendingSums) -> Charge | None:
         """Free and book; None if there is nothing to book."""
-        run, usage = one.run, usage_of(getattr(one.ending, "usage", None))
+        run, usage = booked.run, usage_of(getattr(booked.ending, "usage", None))
         if charge is None:
             if usage is None:
                 return None
-            charge = opened(run.run_id, run.attempt, run.schedule_id, one.settled.agent, run.claimed_at or self._now)
+            charge = opened(run.run_id, run.attempt, run.schedule_id, booked.settled.agent, run.claimed_at or self._now)
         elif charge.settled_at is not None and usage is None:
             return None
-        if usage is None and _never_asked(one):
+        if usage is None and _never_asked(booked):
             self._free(charge)
             return None
         after = settled(charge, usage, self._now)
         self._move(charge, after)
         self._tx.charges.save_many([after])
+        spending.add(charge, after)
         return after
 
     def _free(self, charge: Charge) -> None:
-        """Nothing was asked of the agent, so it cost nothing."""
-        held = {row.budget_id: row.amount for row in self._tx.budgets.reservations(charge.run_id, charge.attempt)}
+        """The agent was not asked, so the attempt cost nothing."""
+        held = self._held(charge)
         if held:
             rows = self._tx.budgets.at(_scopes(charge), charge.at, also=sorted(held))
             self._tx.budgets.save_many(
@@ -85,25 +90,28 @@ class Booking:
             self._tx.budgets.release(charge.run_id, charge.attempt)
         self._tx.charges.remove(charge.run_id, charge.attempt)
 
+    def _held(self, charge: Charge) -> dict[int, int]:
+        """What the attempt has reserved, by budget."""
+        if not charge.held_cost and not charge.held_tokens:
+            return {}  # the common case: there is no budget
+        return {row.budget_id: row.amount for row in self._tx.budgets.reservations(charge.run_id, charge.attempt)}
+
     def _move(self, before: Charge, after: Charge) -> None:
-        """Move the sums of all budgets it falls under. What an unknown cost reserved is kept, in case it is reported
-        later."""
-        held = {row.budget_id: row.amount for row in self._tx.budgets.reservations(before.run_id, before.attempt)}
+        """Update the totals of all budgets that the attempt falls under."""
+        held = self._held(before)
         rows = self._tx.budgets.at(_scopes(before), before.at, also=sorted(held))
         if not rows:
             return
         is_open = before.settled_at is None
         moved: list[Budget] = []
         for row in rows:
-            reserved = held.get(row.budget_id)
-            freed = (reserved or 0) if is_open else 0
-            was = 0 if is_open else _counted(before, row, reserved)
+            freed = held.get(row.budget_id, 0) if is_open else 0
+            was = 0 if is_open else _counted(before, row)
             is_counted = row.starts_at <= before.at < row.ends_at
-            spent = row.spent + (_counted(after, row, reserved) - was if is_counted else 0)
+            spent = row.spent + (_counted(after, row) - was if is_counted else 0)
             moved.append(row._replace(spent=spent, reserved=row.reserved - freed))
         self._tx.budgets.save_many(moved)
-        is_cost_known = after.cost is not None or not after.held_cost
-        if held and is_cost_known and (after.tokens is not None or not after.held_tokens):
+        if held:
             self._tx.budgets.release(before.run_id, before.attempt)
 
     def _limits_of(self, run: Run, agent: str | None, run_terms: RunTerms | None) -> list[Limit]:
@@ -113,7 +121,7 @@ class Booking:
         return limits
 
     def _told_of_skip(self, dropped: Dropped, limits: Sequence[Limit]) -> list[Effect]:
-        """A run did not fit: that is what people call a budget that is used up."""
+        """Report that a run did not fit: to people, the budget is used up."""
         text = dropped.error or "a budget is used up"
         named = [limit for limit in limits if budget_name(limit) in text or limit.scope.startswith(SCHEDULE)]
         return [Alert(reached_incident(limit), text) for limit in named[:1]]
@@ -129,7 +137,7 @@ class Booking:
                     effects += _told_of_sums(limit, row, self._terms.warn_at, slug)
         if run_terms is not None and run_terms.budget is not None:
             effects += self._told_of_run(run, run_terms)
-        if charge.agent is not None and charge.cost:
+        if charge.agent is not None and charge.cost and self._terms.is_rise_watched:
             effects += self._told_of_rise(charge.agent)
         return effects
 
@@ -139,7 +147,7 @@ class Booking:
         if budget is None or (budget.per_run is None and budget.tokens_per_run is None):
             return []
         attempts = self._tx.charges.of_runs([run.run_id])
-        cost, tokens = sum(one.cost or 0 for one in attempts), sum(one.tokens or 0 for one in attempts)
+        cost, tokens = sum(attempt.cost or 0 for attempt in attempts), sum(attempt.tokens or 0 for attempt in attempts)
         name = f"over-budget:{run.schedule_id}"
         if budget.per_run is not None and cost > nano(budget.per_run):
             allowed = amount_text(nano(budget.per_run), "usd")
@@ -155,8 +163,10 @@ class Booking:
         recent = [
             cost for _, cost in self._tx.charges.costs_of(agent, since=since, until=self._now + 1, limit=BASELINE_MAX)
         ]
+        if len(recent) < TURNS_MIN:
+            return []
         usual = self._tx.charges.costs_of(agent, since=since - BASELINE, until=since, limit=BASELINE_MAX)
-        if len(usual) < BASELINE_MIN or len(recent) < TURNS_MIN:
+        if len(usual) < BASELINE_MIN:
             return []
         typical = median(cost for _, cost in usual)
         name = f"expensive:{agent}"
@@ -176,12 +186,12 @@ class Booking:
 
 
 def reached_incident(limit: Limit) -> str:
-    """The name of the incident of a budget that is used up."""
+    """The name of the incident for a used-up budget."""
     return f"budget:{limit.scope}/{limit.unit}/{limit.period}"
 
 
 def warning_incident(limit: Limit) -> str:
-    """The name of the incident of a budget that is nearly used up."""
+    """The name of the incident for a nearly used-up budget."""
     return f"budget-warning:{limit.scope}/{limit.unit}/{limit.period}"
 
 
@@ -200,20 +210,17 @@ def _scopes(charge: Charge) -> list[str]:
     return [EVERYTHING, *agent, f"{SCHEDULE}{charge.owner_id}"]
 
 
-def _counted(charge: Charge, row: Budget, reserved: int | None) -> int:
-    """What a budget counts: the cost, or the reservation if it is unknown."""
-    figure, held = (charge.cost, charge.held_cost) if row.unit == "usd" else (charge.tokens, charge.held_tokens)
-    if figure is not None:
-        return figure
-    return held if reserved is None else reserved
+def _counted(charge: Charge, row: Budget) -> int:
+    """The amount a budget counts: the cost, or the reservation if the cost is unknown."""
+    return charge.charged_cost if row.unit == "usd" else charge.charged_tokens
 
 
-def _never_asked(one: Booked) -> bool:
+def _never_asked(booked: Booked) -> bool:
     """Whether it is certain that no model was asked: the target refused, or nothing was sent."""
-    ending = one.ending
-    if isinstance(ending, Busy | Throttled):
+    ending = booked.ending
+    if isinstance(ending, Busy | Throttled) or (isinstance(ending, Failed) and ending.is_refused):
         return True
     if isinstance(ending, Lost) and not ending.is_reached:
         return False  # the agent has no record of it, but its model may have been asked
-    rung = ending.rung if isinstance(ending, Failed) and ending.rung is not None else one.run.rung
+    rung = ending.rung if isinstance(ending, Failed) and ending.rung is not None else booked.run.rung
     return rung_index(rung) <= rung_index("claimed")

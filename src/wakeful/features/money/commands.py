@@ -38,7 +38,7 @@ def set_limit(tx: Tx, terms: MoneyTerms, period: object, limit: object, agent: o
 
 
 def release(tx: Tx, agent: str) -> Recovered:
-    """Let an agent go on that was stopped because of its cost."""
+    """Let an agent continue that was stopped because of its cost."""
     if not tx.budgets.remove_brake(agent):
         raise NotFound(f"agent '{agent}' is not stopped; `wakeful budget` lists those that are")
     return Recovered((f"brake:{agent}", f"expensive:{agent}"))

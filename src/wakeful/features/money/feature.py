@@ -9,7 +9,7 @@ from wakeful.core.money.budgets import AGENT, EVERYTHING
 from wakeful.core.money.prices import priced_by
 from wakeful.core.money.schedule_budget import needs_prices
 from wakeful.core.run.effects import Effect
-from wakeful.core.run.results import Done, Ending, Failed, Throttled
+from wakeful.core.run.results import Done, Ending, Failed, Throttled, Unconfirmed
 from wakeful.core.run.runs import Run
 from wakeful.core.run.usage import usage_of
 from wakeful.core.schedule.actions import Prompt
@@ -25,7 +25,7 @@ from wakeful.ports.store import Tx
 
 
 class Money:
-    """Prices, budgets and the accounts of one process."""
+    """One process's prices, budgets and accounts."""
 
     def __init__(
         self,
@@ -41,11 +41,11 @@ class Money:
 
     @property
     def zone(self) -> str:
-        """The zone of days and months."""
+        """The time zone of days and months."""
         return self._zone()
 
     def plug(self, *, terms_of: TermsOf, zone: Callable[[], str]) -> FeatureHooks:
-        """What it plugs into the kernel. `zone` is that of days and months."""
+        """The hooks for the kernel. `zone` is the time zone of days and months."""
         self._terms_of, self._zone = terms_of, zone
         return FeatureHooks(
             accounts=self,
@@ -56,7 +56,7 @@ class Money:
     # --- the accounts ------------------------------------------------------------------------------------------------
 
     def priced(self, ending: Ending) -> Ending:
-        if not isinstance(ending, Done | Failed | Throttled) or ending.usage is None:
+        if not isinstance(ending, Done | Failed | Throttled | Unconfirmed) or ending.usage is None:
             return ending
         usage = priced_by(usage_of(ending.usage), self.terms.prices)
         return ending if usage == ending.usage else replace(ending, usage=usage)
@@ -70,11 +70,11 @@ class Money:
 
     def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:
         own = [
-            (one, self._terms_of(tx, one.run))
-            for one in ended
-            if one.settled.agent is not None or getattr(one.ending, "usage", None) is not None
+            (booked, self._terms_of(tx, booked.run))
+            for booked in ended
+            if booked.settled.agent is not None or getattr(booked.ending, "usage", None) is not None
         ]
-        return tuple(Booking(tx, self.terms, now).book(own)) if own else ()
+        return tuple(Booking(tx, self.terms, self._zone(), now).book(own)) if own else ()
 
     # --- definitions and settings ------------------------------------------------------------------------------------
 

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal, NamedTuple
 
-from wakeful.core.money.budgets import ESTIMATED_FROM, SCHEDULE, Limit, Unit, Window, window_of
+from wakeful.core.money.budgets import AGENT, ESTIMATED_FROM, SCHEDULE, Limit, Unit, Window, estimate, window_of
 from wakeful.core.money.charges import CostRow
 from wakeful.core.money.prices import dollars
+from wakeful.core.money.spending import cost_json
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
-from wakeful.core.time.timing import tally
+from wakeful.core.time.timing import Timing, tally
 from wakeful.core.time.zones import segment_at
+from wakeful.features.money.booking import reached_incident, warning_incident
 from wakeful.features.money.terms import MoneyTerms, effective
 from wakeful.ports.money import CostKey, DayOf
 from wakeful.ports.names import names_of
@@ -45,6 +47,8 @@ class BudgetView:
     frees_at: Instant
     zone: str
     origin: Origin
+    incidents: tuple[str, ...] = ()  # the names of the incidents that report it
+    ledger_scope: str = ""  # the scope in the ledger: schedules by id
 
     def to_json(self) -> dict[str, Any]:
         def amount(value: int) -> float | int:
@@ -74,7 +78,7 @@ def cost_of_agents(tx: Tx, *, zone: str, now: Instant) -> dict[str, dict[str, fl
 
 
 def budgets(tx: Tx, terms: MoneyTerms, of_schedules: Sequence[Limited], *, zone: str, now: Instant) -> list[BudgetView]:
-    """All budgets; `of_schedules` are those that definitions name."""
+    """All budgets; `of_schedules` are the budgets in definitions."""
     set_by_people = {(row.scope, row.unit, row.period) for row in tx.budgets.limits()}
     limited = [
         Limited(limit, limit.scope, "set" if (limit.scope, limit.unit, limit.period) in set_by_people else "settings")
@@ -88,14 +92,37 @@ def budgets(tx: Tx, terms: MoneyTerms, of_schedules: Sequence[Limited], *, zone:
         spent = tx.charges.spent(limit.scope, limit.unit, window) if row is None else row.spent
         reserved = 0 if row is None else row.reserved
         views.append(
-            BudgetView(scope, limit.unit, limit.period, limit.amount, spent, reserved, window.ends_at, zone, origin)
+            BudgetView(
+                scope,
+                limit.unit,
+                limit.period,
+                limit.amount,
+                spent,
+                reserved,
+                window.ends_at,
+                zone,
+                origin,
+                (reached_incident(limit), warning_incident(limit)),
+                limit.scope,
+            )
         )
     return views
 
 
+def estimate_of(tx: Tx, view: BudgetView, *, now: Instant) -> int | None:
+    """What one more run in a budget of a schedule or an agent reserves; None if it is unknown."""
+    scope, known = view.ledger_scope, tx.charges.known
+    if scope.startswith(SCHEDULE):
+        owner_id = int(scope.removeprefix(SCHEDULE))
+        return estimate(known(unit=view.unit, owner_id=owner_id, until=now, limit=ESTIMATED_FROM))
+    if scope.startswith(AGENT):
+        return estimate(known(unit=view.unit, agent=scope.removeprefix(AGENT), until=now, limit=ESTIMATED_FROM))
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class CostView:
-    """Sums, and the total."""
+    """Costs by key, and the total."""
 
     by: CostKey
     rows: list[CostRow]
@@ -113,7 +140,7 @@ def _row(row: CostRow) -> dict[str, Any]:
 
 
 def cost(tx: Tx, by: CostKey, *, since: Instant, zone: str, now: Instant) -> CostView:
-    """What was spent since a time, by schedule, agent, model or day."""
+    """The cost since `since`, by schedule, agent, model or day."""
     days = _days(since, zone, now) if by == "day" else ()
     rows = tx.charges.sums(by, since=since, until=now + SECOND, days=days)
     if by == "schedule":
@@ -138,28 +165,31 @@ def _date(window: Window, zone: str) -> str:
 
 
 def cost_of_schedule(
-    tx: Tx, schedule_id: int | None, definition: Definition, *, zone: str, now: Instant
+    tx: Tx, schedule_id: int | None, definition: Definition, timing: Timing, *, now: Instant
 ) -> dict[str, Any]:
-    """`cost` of a prompt schedule: what it cost today and this month, its last run, and what a month costs at the
-    present rhythm. Without an id it is about to be written."""
-    scope = f"{SCHEDULE}{schedule_id}"
-    known = schedule_id is not None
-    last = tx.charges.known(unit="usd", owner_id=schedule_id, until=now, limit=1) if known else []
-    return {
-        "today": dollars(tx.charges.spent(scope, "usd", window_of("day", zone, now)) if known else 0),
-        "month": dollars(tx.charges.spent(scope, "usd", window_of("month", zone, now)) if known else 0),
-        "lastRun": dollars(last[0]) if last else None,
-        "perMonth": _per_month(tx, schedule_id, definition, now=now),
-    }
+    """A prompt schedule's `cost`: today, this month, its last run, and a month at the present rate. Without an id, the
+    schedule is about to be written. `timing` has no instants on excluded days."""
+    spent = None if schedule_id is None else tx.charges.spending_of([schedule_id]).get(schedule_id)
+    return {**cost_json(spent, now), "perMonth": _per_month(tx, schedule_id, definition, timing, now=now)}
 
 
-def _per_month(tx: Tx, schedule_id: int | None, definition: Definition, *, now: Instant) -> dict[str, Any]:
-    """Runs in the next 30 days, and what they will cost at the average of the last ones, else of those of its agent."""
-    runs = tally(definition.timing, now, now + MONTH).count
+def expected_cost(tx: Tx, schedule_id: int | None, definition: Definition, *, now: Instant) -> float | None:
+    """What a run will cost: the mean of the last known costs of its schedule, else of its agent. None: unknown. Only
+    prompts cost something."""
+    if not isinstance(definition.action, Prompt):
+        return 0
     known: list[int] = []
     if schedule_id is not None:
         known = tx.charges.known(unit="usd", owner_id=schedule_id, until=now, limit=ESTIMATED_FROM)
-    if not known and isinstance(definition.action, Prompt):
+    if not known:
         known = tx.charges.known(unit="usd", agent=definition.action.agent, until=now, limit=ESTIMATED_FROM)
-    each = sum(known) / len(known) if known else None
+    return sum(known) / len(known) if known else None
+
+
+def _per_month(
+    tx: Tx, schedule_id: int | None, definition: Definition, timing: Timing, *, now: Instant
+) -> dict[str, Any]:
+    """Runs in the next 30 days, and their cost at the average of the last runs, else of the agent's last runs."""
+    runs = tally(timing, now, now + MONTH).count
+    each = expected_cost(tx, schedule_id, definition, now=now)
     return {"runs": runs, "cost": None if each is None else dollars(round(each * runs))}

@@ -17,11 +17,13 @@ from wakeful.core.money.budgets import (
     fit,
     window_of,
 )
-from wakeful.core.money.charges import Charge, opened
+from wakeful.core.money.charges import Charge, holding, opened
 from wakeful.core.money.schedule_budget import limits_of
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import HOUR, MINUTE, Instant
+from wakeful.engine.membership import kept_since
+from wakeful.features.money.spending import recount
 from wakeful.features.money.terms import MoneyTerms, RunTerms, applying, effective
 from wakeful.features.money.words import used_up_text
 from wakeful.ports.money import Brake
@@ -31,7 +33,7 @@ MESSAGE: Final = "message"
 """The kind of the runs that answer a person: no budget stops them."""
 
 BRAKE: Final = "brake"
-"""The reason of a run of an agent that was stopped because of its cost."""
+"""The reason for a run whose agent was stopped because of its cost."""
 
 AHEAD: Final = MINUTE
 """Charges dated later than this were made by a clock that was wrong."""
@@ -54,11 +56,14 @@ class Reserving:
         self._now = now
         self._limits = effective(tx, terms)
         self._brakes = tx.budgets.brakes()
-        if tx.charges.redate(after=now + AHEAD, now=now):
-            _recount(tx, self._now)
+        since = kept_since(tx)
+        if now >= since:  # else the clock is not set yet, and the dates that lie ahead of it are right
+            redated = tx.charges.redate(after=now + AHEAD, since=since, now=now)
+            if redated:
+                _recount(tx, redated, zone, since=since, now=now)
 
     def reserve(self, asked: Sequence[Asked]) -> dict[int, Defer | Skip]:
-        """Decide in order. Returns those that may not start."""
+        """Decide in order. Returns the turns that may not start."""
         refused: dict[int, Defer | Skip] = {}
         for turn in asked:
             decision = self._decide(turn)
@@ -99,31 +104,30 @@ class Reserving:
                 return _refused(turn, limit, budget, estimated, self._now, is_open=is_open), charge
             amount = amount_needed(budget, limit.amount, estimated)
             held.append((budget._replace(reserved=budget.reserved + amount), amount))
-            if limit.unit == "usd":
-                charge = charge._replace(held_cost=max(charge.held_cost, amount))
-            else:
-                charge = charge._replace(held_tokens=max(charge.held_tokens, amount))
+            charge = holding(charge, limit.unit, amount)
         self._tx.budgets.save_many([budget for budget, _ in held])
         run = turn.run
         self._tx.budgets.reserve(
-            [Reservation(run.run_id, run.attempt, budget.budget_id, amount) for budget, amount in held]
+            [Reservation(run.run_id, run.attempt, budget.budget_id, amount) for budget, amount in held if amount]
         )
         return None, charge
 
     def _estimate(self, turn: Asked, limit: Limit) -> int | None:
-        """From the last known costs of its schedule, else of its agent."""
+        """The estimate, from the schedule's last known costs, else from the agent's."""
         charges, until = self._tx.charges, self._now
         own = charges.known(unit=limit.unit, owner_id=turn.run.schedule_id, until=until, limit=ESTIMATED_FROM)
         return estimate(own or charges.known(unit=limit.unit, agent=turn.agent, until=until, limit=ESTIMATED_FROM))
 
 
-def _recount(tx: Tx, now: Instant) -> None:
-    """The clock was ahead: what was spent meanwhile counts for the current periods, and later ones begin afresh."""
-    tx.budgets.remove_ahead(now)
+def _recount(tx: Tx, owner_ids: Sequence[int], zone: str, *, since: Instant, now: Instant) -> None:
+    """The clock was wrong: amounts spent meanwhile count for the current periods, and later periods start over."""
+    tx.budgets.remove_misdated(since=since, now=now)
     rows = tx.budgets.current(now)
     tx.budgets.save_many(
         [row._replace(spent=tx.charges.spent(row.scope, row.unit, _window(row))) for row in sorted(rows)]
     )
+
+    recount(tx, owner_ids, zone, now)
 
 
 def _window(row: Budget) -> Window:
@@ -134,7 +138,7 @@ def _refused(
     turn: Asked, limit: Limit, budget: Budget, estimated: int | None, now: Instant, *, is_open: bool
 ) -> Defer | Skip:
     """A one-shot waits until the budget frees, an instant of a recurring schedule is skipped. If runs in progress may
-    leave enough, both wait for these. A manual run never waits."""
+    leave enough, both wait for them to end. A manual run never waits."""
     text = used_up_text(limit, budget, estimated, None if turn.terms is None else turn.terms.slug)
     if turn.run.trigger == "manual":
         return Skip(BUDGET, text)

@@ -1,4 +1,4 @@
-"""The terms of money: prices, limits, and when people are warned."""
+"""The money settings: prices, limits, and when people are warned."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from wakeful.ports.store import Tx
 
 
 class AgentPricing(NamedTuple):
-    """What is known about the cost of an agent."""
+    """What is known about an agent's cost."""
 
     model: str | None  # as configured
     reports_cost: bool  # whether its program says what a turn cost
@@ -20,13 +20,14 @@ class AgentPricing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MoneyTerms:
-    """`[budgets]`, `[prices]` and the budgets of agents."""
+    """`[budgets]`, `[prices]` and the agents' budgets."""
 
     prices: Mapping[str, Price] = field(default_factory=dict)
     limits: tuple[Limit, ...] = ()
     warn_at: float = 0.8
     brake: bool = False
     agents: Mapping[str, AgentPricing] = field(default_factory=dict)
+    is_rise_watched: bool = True  # whether the cost of an agent's turns is compared with what is usual
 
     @property
     def shared(self) -> object:
@@ -36,13 +37,13 @@ class MoneyTerms:
     def has_prices(self, agent: str, model: str | None = None) -> bool:
         """Whether the cost of an agent's turns will be known."""
         known = self.agents.get(agent)
-        if known is None:  # a function of this program: it reports what it likes
+        if known is None:  # a function of this program: it may report any cost
             return True
         return known.reports_cost or price_of(model or known.model, self.prices) is not None
 
 
 class RunTerms(NamedTuple):
-    """What the definition of a run says about money."""
+    """The money part of a run's definition."""
 
     slug: str
     budget: ScheduleBudget | None
@@ -54,13 +55,13 @@ TermsOf: TypeAlias = Callable[[Tx, Run], RunTerms | None]
 
 
 def effective(tx: Tx, terms: MoneyTerms) -> list[Limit]:
-    """The limits of everything and of agents: those that people set, else those of the settings."""
+    """Global and agents' limits: those set by people, else those in the settings."""
     limits = {(limit.scope, limit.unit, limit.period): limit.amount for limit in terms.limits}
     limits |= {(row.scope, row.unit, row.period): row.amount for row in tx.budgets.limits()}
     return sorted(Limit(*key, amount) for key, amount in limits.items())
 
 
 def applying(limits: list[Limit], agent: str | None) -> list[Limit]:
-    """Those that concern a turn of this agent."""
+    """The limits that apply to this agent's turns."""
     scopes = {EVERYTHING} if agent is None else {EVERYTHING, f"{AGENT}{agent}"}
     return [limit for limit in limits if limit.scope in scopes]

@@ -1,4 +1,4 @@
-"""What the check of a prompt schedule means for its run: a turn follows, or the instant is skipped."""
+"""Applies a prompt schedule's check to its run: a turn follows, or the instant is skipped."""
 
 import json
 from typing import Any, NamedTuple
@@ -37,7 +37,7 @@ class Checked(NamedTuple):
 
 
 def found_by(run: Run) -> str | None:
-    """What the check of this run found; None if it was not asked yet."""
+    """What this run's check found; None if it has not run yet."""
     kept: dict[str, Any] = {} if run.result is None else json.loads(run.result)
     found = kept.get(KEPT)
     return found if isinstance(found, str) else None
@@ -58,7 +58,8 @@ def spec_of(run: Run, definition: Definition) -> object:
 def after_check(
     run: Run, ending: Ending, own: Compiled, cadence: Cadence, *, interval: Duration, now: Instant
 ) -> Checked | None:
-    """What follows; None if this was not a check. Turns keep the minimum interval of agents, checks do not."""
+    """What follows from a check; None if the ending was not a check's. Turns keep the minimum interval of agents,
+    checks do not."""
     if not isinstance(ending, Done) or own.definition.check is None:
         return None
     match ending.carries:
@@ -80,7 +81,7 @@ def after_check(
 
 
 def row_before(tx: Tx, run: Run, close: Close, own: Compiled) -> Run | None:
-    """The row that this instant joins: the one right before it, skipped for the same reason."""
+    """The row that this instant joins: the row right before it, skipped for the same reason."""
     if close.reason not in MERGED or run.trigger == "manual" or run.attempt > 1 or run.definition is not None:
         return None
     for row in tx.runs.page(schedule_id=run.schedule_id, before_id=run.run_id, limit=1):

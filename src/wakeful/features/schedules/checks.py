@@ -1,17 +1,19 @@
 """Checks of a well-formed definition: limits, and whether this process supports what it uses."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.run.effects import Deliver, EffectKind, RaiseEvent
 from wakeful.core.run.runs import rung_index
-from wakeful.core.schedule.actions import Call, Command, Event, Http, Prompt
+from wakeful.core.schedule.actions import Call, Command, Dispatch, Event, Http, Prompt
 from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.exclude import in_zone
+from wakeful.core.time.excluded_days import ExcludedDays, is_excluded, local_day
 from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.time.spacing import clamped, shortest_gap
-from wakeful.core.time.timing import Every, is_past, resolve
+from wakeful.core.time.timing import Every, Once, is_past, resolve, zone_of
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import DefinitionCheck
 
@@ -21,6 +23,7 @@ FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
     Command: "command",
     Http: "http",
     Call: "call",
+    Dispatch: "dispatch",
     Event: "event",
 }
 
@@ -39,6 +42,7 @@ class Checked(NamedTuple):
     definition: Definition
     is_anchor_open: bool = False  # no anchor was given: an edit keeps the current grid
     warnings: tuple[str, ...] = ()
+    refusal: FieldError | None = None  # for a new time that will not run; a stored one may stay
 
 
 class Conditions(NamedTuple):
@@ -49,26 +53,38 @@ class Conditions(NamedTuple):
     actions: Mapping[type[Any], Action]
     applied: frozenset[EffectKind]
     checks: Sequence[DefinitionCheck] = ()  # of the features
+    excluded: Callable[[Definition], ExcludedDays | None] = lambda _: None  # the days on which it does not run
+    calendar_fault: Callable[[str], str | None] = lambda _: None  # why a calendar file cannot be read
 
 
 def check(definition: Definition, conditions: Conditions, *, now: Instant) -> Checked:
-    """Fill in defaults, refuse what cannot work here, clamp intervals that are too short."""
-    limits, default_zone, actions, applied, checks = conditions
+    """Fill in defaults, refuse what cannot work in this process, clamp intervals that are too short."""
+    limits, default_zone, actions, applied, checks, excluded, calendar_fault = conditions
     is_anchor_open = isinstance(definition.timing, Every) and definition.timing.anchor is None
     timing = resolve(definition.timing, now=now, default_zone=default_zone)
     if timing is not definition.timing:
         definition = replace(definition, timing=timing)
+    if definition.exclude is not None and zone_of(timing) is None:
+        definition = replace(definition, exclude=in_zone(definition.exclude, default_zone))
     errors = [*_check_action(definition, actions), *_check_success(definition, actions)]
     errors += _check_effects(definition, applied)
     errors += [error for feature_check in checks for error in feature_check(definition)]
     errors += _check_check(definition, actions)
+    errors += _check_calendar(definition, calendar_fault)
     if isinstance(definition.action, Prompt) and definition.check is None:
         gap = shortest_gap(definition.timing)
         if gap is not None and gap < limits.agent_interval_min:
             errors.append(FieldError("schedule", minimum_interval_text(limits.agent_interval_min)))
     if errors:
         raise Invalid(*errors)
-    return _clamped(Checked(definition, is_anchor_open), limits)
+    refusal = _excluded_instant(definition, excluded(definition))
+    return _clamped(Checked(definition, is_anchor_open, refusal=refusal), limits)
+
+
+def refuse_excluded(checked: Checked) -> None:
+    """Refuse a single instant on an excluded day: it would be skipped."""
+    if checked.refusal is not None:
+        raise Invalid(checked.refusal)
 
 
 def refuse_past(definition: Definition, now: Instant) -> None:
@@ -109,6 +125,21 @@ def _check_check(definition: Definition, actions: Mapping[type[Any], Action]) ->
     if problem is None:
         return []
     return [FieldError(field, problem if isinstance(problem, str) else problem.message)]
+
+
+def _check_calendar(definition: Definition, calendar_fault: Callable[[str], str | None]) -> list[FieldError]:
+    """Refuse a calendar file that cannot be read now. If that happens later, it excludes nothing and is a finding."""
+    name = None if definition.exclude is None else definition.exclude.calendar
+    fault = None if name is None else calendar_fault(name)
+    return [] if fault is None else [FieldError("exclude.calendar", f"{fault}; correct the file, or name another")]
+
+
+def _excluded_instant(definition: Definition, excluded: ExcludedDays | None) -> FieldError | None:
+    timing = definition.timing
+    if excluded is None or not isinstance(timing, Once) or timing.at is None or not is_excluded(excluded, timing.at):
+        return None
+    day = local_day(excluded.zone, timing.at)
+    return FieldError("schedule.at", f"{day} is excluded, so it would not run; give a time on another day")
 
 
 def _check_success(definition: Definition, actions: Mapping[type[Any], Action]) -> list[FieldError]:

@@ -49,7 +49,7 @@ class CheckAction:
         return None
 
     async def perform(self, spec: CheckSpec, fire: Fire, ladder: Ladder) -> Result:
-        """How the check ended, in `carries`; it never fails by itself."""
+        """Returns how the check ended, in `carries`; the action itself never fails."""
         asked = spec.check.action
         if isinstance(asked, Command):
             asked = replace(asked, output_max=min(asked.output_max, CHECK_OUTPUT_MAX))
@@ -68,7 +68,7 @@ class CheckAction:
         return Done(carries=CheckFailed(str(error)))
 
     async def close(self) -> None:
-        """The actions are closed by those who made them."""
+        """The actions are closed by their owners."""
 
 
 def _cut(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The shapes of costs and budgets."""
+"""Shapes of costs and budgets, for OpenAPI."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ from wakeful.server.http.shapes import At, Shape
 
 
 class CostRow(Shape):
-    """The sums of one schedule, agent, model or day."""
+    """The totals for one schedule, agent, model or day."""
 
     key: Annotated[str, Field(description="a slug, an agent, a model or a local date; empty: unknown")]
     runs: int

@@ -5,6 +5,7 @@ from typing import Final
 
 from wakeful.core.money.budgets import AGENT, SCHEDULE, Budget, Limit, Period, Reservation, Unit, Window
 from wakeful.core.money.charges import Charge, CostRow
+from wakeful.core.money.spending import Spending
 from wakeful.core.time.instants import Instant
 from wakeful.ports.money import Brake, CostKey, DayOf, SetLimit
 from wakeful.stores.shared.database import Database, Table
@@ -15,6 +16,7 @@ _BUDGETS = Table(
 )
 _RESERVATIONS = Table("reservations", Reservation, key=("run_id", "attempt", "budget_id"))
 _LIMITS = Table("budget_limits", SetLimit, key=("scope", "unit", "period"))
+_SPENDING = Table("spending", Spending, key=("owner_id",))
 _BRAKES = Table("brakes", Brake, key=("agent",))
 
 # All attempts of some runs.
@@ -23,11 +25,14 @@ OF_RUNS = f"SELECT {_CHARGES.columns} FROM charges WHERE run_id IN :run_ids ORDE
 # Forget an attempt that never reached its agent.
 REMOVE = "DELETE FROM charges WHERE run_id = :run_id AND attempt = :attempt"
 
+# An attempt that used nothing says nothing about the next one: its model was not asked, or refused the request.
+_USED = "(cost > 0 OR tokens > 0)"
+
 # The last known figures of an owner of runs, or of an agent, newest first.
 KNOWN_OF_OWNER = {
     column: f"""
 SELECT {column} FROM charges INDEXED BY charges_of_owner
-WHERE owner_id = :owner_id AND at <= :until AND settled_at IS NOT NULL AND {column} IS NOT NULL
+WHERE owner_id = :owner_id AND at <= :until AND settled_at IS NOT NULL AND {column} IS NOT NULL AND {_USED}
 ORDER BY at DESC LIMIT :limit
 """
     for column in ("cost", "tokens")
@@ -35,16 +40,16 @@ ORDER BY at DESC LIMIT :limit
 KNOWN_OF_AGENT = {
     column: f"""
 SELECT {column} FROM charges INDEXED BY charges_of_agent
-WHERE agent = :agent AND at <= :until AND settled_at IS NOT NULL AND {column} IS NOT NULL
+WHERE agent = :agent AND at <= :until AND settled_at IS NOT NULL AND {column} IS NOT NULL AND {_USED}
 ORDER BY at DESC LIMIT :limit
 """
     for column in ("cost", "tokens")
 }
 
 # When an agent's attempts began and what they cost.
-COSTS_OF = """
+COSTS_OF = f"""
 SELECT at, cost FROM charges INDEXED BY charges_of_agent
-WHERE agent = :agent AND at >= :since AND at < :until AND cost IS NOT NULL ORDER BY at DESC LIMIT :limit
+WHERE agent = :agent AND at >= :since AND at < :until AND cost IS NOT NULL AND {_USED} ORDER BY at DESC LIMIT :limit
 """
 
 # What budgets count in a period: of everything, of an agent, of an owner of runs.
@@ -65,7 +70,7 @@ SPENT_BY_OWNER = {
     for unit, counted in _COUNTED.items()
 }
 
-# Sums of what ended in a period, by one column.
+# Totals of the charges that ended in a period, by one column.
 _SUMS = """
 count(DISTINCT run_id), coalesce(sum(tokens), 0), coalesce(sum(cost), 0), sum(CASE WHEN cost IS NULL THEN 1 ELSE 0 END)
 """
@@ -80,23 +85,32 @@ SUMS = f"""
 SELECT {_SUMS} FROM charges INDEXED BY charges_at WHERE at >= :since AND at < :until AND settled_at IS NOT NULL
 """
 
-# Whether any lies ahead.
-AHEAD = "SELECT 1 FROM charges INDEXED BY charges_at WHERE at > :after LIMIT 1"
+# The owners whose charges lie ahead, or before the store existed.
+MISDATED = """
+SELECT owner_id FROM charges INDEXED BY charges_at WHERE at > :after
+UNION SELECT owner_id FROM charges INDEXED BY charges_at WHERE at < :since
+"""
 
-# Date what lies ahead now.
-REDATE = "UPDATE charges SET at = :now WHERE at > :after"
+# Date these now.
+REDATE = "UPDATE charges SET at = :now WHERE at > :after OR at < :since"
 
-# Old charges, and the deletion of all of a run, with what it had reserved.
+# Old charges, and the deletion of a run's charges and reservations.
 OLD = """
 SELECT DISTINCT run_id FROM (
   SELECT run_id FROM charges INDEXED BY charges_at
-  WHERE at < :before AND settled_at IS NOT NULL ORDER BY at LIMIT :limit
+  WHERE at >= :since AND at < :before AND settled_at IS NOT NULL ORDER BY at LIMIT :limit
 ) AS old
 """
 FORGET = "DELETE FROM charges WHERE run_id IN :run_ids"
 FORGET_RESERVATIONS = "DELETE FROM reservations WHERE run_id IN :run_ids"
 
-# Create the row of a period, unless it is there.
+# What owners have spent in their current periods.
+SPENDING_OF = f"SELECT {_SPENDING.columns} FROM spending WHERE owner_id IN :owner_ids ORDER BY owner_id FOR UPDATE"
+
+# Totals of owners that have spent nothing for a long time.
+FORGET_SPENDING = "DELETE FROM spending WHERE month_ends_at >= :since AND month_ends_at < :before"
+
+# Create a period's row, unless it exists.
 CREATE = """
 INSERT INTO budgets (scope, unit, period, starts_at, ends_at, zone, spent, reserved)
 VALUES (:scope, :unit, :period, :starts_at, :ends_at, :zone, :spent, 0)
@@ -108,10 +122,10 @@ FROM budgets WHERE scope = :scope AND unit = :unit AND period = :period AND star
   AND ends_at = :ends_at
 """
 
-# Whether the row of a period is there.
+# Whether a period's row exists.
 EXISTS = f"SELECT 1 {_OF_PERIOD}"
 
-# The row of a period, locked, unless another transaction holds it.
+# A period's row, locked, unless another transaction holds it.
 TAKE = f"SELECT {_BUDGETS.columns} {_OF_PERIOD} FOR UPDATE SKIP LOCKED"
 
 # The rows of some scopes at a time, locked.
@@ -126,8 +140,8 @@ SELECT {_BUDGETS.columns} FROM budgets INDEXED BY budgets_ended
 WHERE ends_at > :now AND starts_at <= :now ORDER BY scope, unit, period
 """
 
-# Rows of periods that begin later.
-REMOVE_AHEAD = "DELETE FROM budgets WHERE starts_at > :now"
+# Rows of periods that begin later, or ended before the store existed.
+REMOVE_MISDATED = "DELETE FROM budgets WHERE starts_at > :now OR ends_at < :since"
 
 # Rows of periods that ended long ago.
 REMOVE_OLD = "DELETE FROM budgets WHERE ends_at < :before"
@@ -201,18 +215,26 @@ class SharedCharges:
         ((runs, tokens, cost, unknown),) = self._db.rows(SUMS, since=since, until=until)
         return int(runs), int(tokens), int(cost), int(unknown or 0)
 
-    def redate(self, *, after: Instant, now: Instant) -> bool:
-        is_ahead = bool(self._db.rows(AHEAD, after=after))
-        if is_ahead:
-            self._db.change(REDATE, after=after, now=now)
-        return is_ahead
+    def redate(self, *, after: Instant, since: Instant, now: Instant) -> list[int]:
+        owner_ids = [owner_id for (owner_id,) in self._db.rows(MISDATED, after=after, since=since)]
+        if owner_ids:
+            self._db.change(REDATE, after=after, since=since, now=now)
+        return owner_ids
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        run_ids = [run_id for (run_id,) in self._db.rows(OLD, before=before, limit=limit)]
+        self._db.change(FORGET_SPENDING, before=before, since=since)
+        run_ids = [run_id for (run_id,) in self._db.rows(OLD, before=before, since=since, limit=limit)]
         if not run_ids:
             return 0
         self._db.change(FORGET_RESERVATIONS, run_ids=run_ids)
         return self._db.change(FORGET, run_ids=run_ids)
+
+    def spending_of(self, owner_ids: Sequence[int]) -> dict[int, Spending]:
+        rows = self._db.rows(SPENDING_OF, owner_ids=owner_ids) if owner_ids else []
+        return {row.owner_id: row for row in map(Spending._make, rows)}
+
+    def save_spending(self, rows: Sequence[Spending]) -> None:
+        self._db.upsert(_SPENDING, rows)
 
 
 class SharedBudgets:
@@ -271,8 +293,8 @@ class SharedBudgets:
     def remove_brake(self, agent: str) -> bool:
         return self._db.change(REMOVE_BRAKE, agent=agent) > 0
 
-    def remove_ahead(self, now: Instant) -> None:
-        self._db.change(REMOVE_AHEAD, now=now)
+    def remove_misdated(self, *, since: Instant, now: Instant) -> None:
+        self._db.change(REMOVE_MISDATED, since=since, now=now)
 
     def prune(self, *, before: Instant) -> None:
         self._db.change(REMOVE_OLD, before=before)

@@ -1,0 +1,50 @@
+"""Which schedules a budget keeps from running, as of now: for `why` and for what comes next. Nothing here writes."""
+
+from wakeful.core.money.budgets import ESTIMATED_FROM, Budget, Limit, UsedUp, estimate, fit, window_of
+from wakeful.core.money.schedule_budget import limits_of
+from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.definition import Definition
+from wakeful.core.time.instants import Instant
+from wakeful.features.money.terms import MoneyTerms, applying, effective
+from wakeful.features.money.words import used_up_text
+from wakeful.ports.store import Tx
+
+
+class BudgetsAhead:
+    """The budgets at one time, read once for several schedules."""
+
+    def __init__(self, tx: Tx, terms: MoneyTerms, zone: str, now: Instant) -> None:
+        self._tx = tx
+        self._zone = zone
+        self._now = now
+        self._limits = effective(tx, terms)
+        self._rows = {(row.scope, row.unit, row.period, row.starts_at): row for row in tx.budgets.current(now)}
+
+    def used_up(self, schedule_id: int, definition: Definition) -> UsedUp | None:
+        """The used-up budget that frees last, with the text that its skipped runs will have; None if a run fits."""
+        action = definition.action
+        if not isinstance(action, Prompt):
+            return None
+        limits = applying(self._limits, action.agent)
+        if definition.budget is not None:
+            limits += limits_of(definition.budget, schedule_id)
+        found: list[UsedUp] = []
+        for limit in sorted(limits):
+            budget = self._current(limit)
+            estimated = self._estimate(limit, schedule_id, action.agent) if budget.spent else None
+            if fit(budget, limit.amount, estimated) == "used up":
+                found.append(UsedUp(budget.ends_at, used_up_text(limit, budget, estimated, definition.slug)))
+        return max(found, key=lambda budget: budget.frees_at, default=None)
+
+    def _current(self, limit: Limit) -> Budget:
+        window = window_of(limit.period, self._zone, self._now)
+        row = self._rows.get((limit.scope, limit.unit, limit.period, window.starts_at))
+        if row is not None:
+            return row
+        spent = self._tx.charges.spent(limit.scope, limit.unit, window)
+        return Budget(0, limit.scope, limit.unit, limit.period, *window, self._zone, spent, 0)
+
+    def _estimate(self, limit: Limit, schedule_id: int, agent: str) -> int | None:
+        known, until = self._tx.charges.known, self._now
+        own = known(unit=limit.unit, owner_id=schedule_id, until=until, limit=ESTIMATED_FROM)
+        return estimate(own or known(unit=limit.unit, agent=agent, until=until, limit=ESTIMATED_FROM))
