@@ -35,5 +35,5 @@ class ScriptedModel(ModelServer):
 
 
 def _plain(name: str) -> str:
-    """`put_schedule` of `mcp__wakeful__put_schedule`, `mcp__wakeful::put_schedule` or `wakeful_put_schedule`."""
-    return re.split("__|::", name)[-1].removeprefix("wakeful_")
+    """`put_schedule` of `mcp__wakeful__put_schedule`, `mcp__wakeful::put_schedule` or `mcp_wakeful_put_schedule`."""
+    return re.split("__|::", name)[-1].removeprefix("mcp_").removeprefix("wakeful_")

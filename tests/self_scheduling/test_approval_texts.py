@@ -14,6 +14,7 @@ from wakeful.core.self_scheduling.proposals import Proposal, code_digest
 from wakeful.features.schedules import approvals
 from wakeful.features.schedules.approval_texts import details, visible
 from wakeful.features.schedules.owned import Actor
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.store import Tx
 from wakeful.testing import virtual
 
@@ -34,7 +35,7 @@ async def chat_text(app: Wakeful) -> str:
 
     def look(tx: Tx) -> str:
         (proposal,) = tx.proposals.pending(now=now)
-        return "\n".join(details(proposal, approvals.base_of(tx, proposal), now=now))
+        return "\n".join(details(proposal, approvals.base_of(tx, proposal), terms=Terms(), now=now))
 
     return await app.store.read(look)
 

@@ -13,6 +13,7 @@ import pytest
 
 from patience import PATIENCE
 from wakeful import Heartbeat, Invalid, Wakeful
+from wakeful.core.self_scheduling.guesses import Guesses, after_wrong, waits_until
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.features.schedules.approval_texts import visible
 from wakeful.features.schedules.owned import Actor
@@ -169,3 +170,41 @@ async def test_text_that_tries_to_break_out_is_shown_inert_and_stored_as_it_is(t
         await chat.answer("12345", f"approve {code}")
         assert (await chat.app.get("coder.watch")).to_json()["prompt"] == hostile
         assert [view.slug for view in await chat.app.list()] == ["coder.watch"]  # one schedule, whatever it says
+
+
+async def test_wrong_codes_are_counted_and_then_no_code_is_accepted(
+    chat: Chat, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A sender has five of them in an hour; after that the right one is refused too, and the command line decides."""
+    caplog.set_level(logging.WARNING, "wakeful")
+    code = await chat.propose()
+    for number in range(5):
+        assert "this code is not valid" in await chat.answer("12345", f"approve AAAAAAA{number}")
+    assert "too many wrong codes from phone:12345" in await chat.answer("12345", f"approve {code}")
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 6
+    (proposal,) = await chat.app.proposals()
+    assert chat.prompts == []
+    await chat.app.decide(proposal["id"], "approve", by="cli")
+
+
+async def test_many_wrong_codes_together_lock_the_codes_that_are_out(tmp_path: Path) -> None:
+    """Whoever sent them: an attacker may write as several approvers."""
+    async with chat_of(tmp_path) as chat:
+        code = await chat.propose()
+        senders = ("phone:12345", "phone:2", "phone:3")
+        chat.app.change_self_scheduling(SelfSchedulingTerms(approvers=senders))
+        for number in range(10):
+            said = await chat.answer(str(2 + number % 2), f"approve AAAAAAA{number % 10}")
+        assert "all that are out (1) are locked" in said
+        assert "this code is not valid" in await chat.answer("12345", f"approve {code}")
+        assert len(await chat.app.proposals()) == 1
+
+
+def test_wrong_codes_count_for_an_hour() -> None:
+    guesses: dict[str, Guesses] = {}
+    for minute in range(5):
+        guesses = after_wrong(guesses, "ann", 60_000 * minute)
+    assert waits_until(guesses, "ann", 300_000) == 3_600_000
+    assert waits_until(guesses, "bob", 300_000) is None
+    assert waits_until(guesses, "ann", 3_600_000) is None
+    assert waits_until(guesses, "ann", -1) is None  # written by a clock that was ahead

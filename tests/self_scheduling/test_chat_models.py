@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,32 @@ async def test_rounds_are_bounded_and_refusals_are_told(tmp_path: Path, dialect:
         assert await app.proposals() == []
         choice = model.asked[ROUNDS_MAX].body["tool_choice"]
         assert choice in ("none", {"type": "none"})
+        assert (await app.cost("agent")).to_json()["total"]["tokens"] == sum(
+            sum(asked.counted or ()) for asked in model.asked
+        )
+
+
+@pytest.mark.parametrize("dialect", ["openai", "anthropic"])
+async def test_a_limit_between_two_rounds_frees_no_money(tmp_path: Path, dialect: str) -> None:
+    """The model called a tool, and asked to come back later when it got the result: the first round was paid for."""
+
+    class Limited(ScriptedModel):
+        is_limited = False
+
+        def _fault(self, dialect: Any, manner: Any) -> Any:
+            if not self.is_limited or not self.asked:
+                return None
+            return replace(dialect.fault(429), headers={"Retry-After": "3600"})
+
+    model = Limited()
+    model.is_limited = True
+    model.script = {"Go on": [("list_schedules", {})]}
+    async with assistant(tmp_path, model, dialect) as (app, line):
+        line.write("12345", "Go on")
+        await until(lambda: len(model.asked) == 2, lambda: model.asked)
+        while not (total := (await app.cost("agent")).to_json()["total"])["runs"]:
+            await asyncio.sleep(0.02)
+        assert (total["tokens"], [asked.counted is not None for asked in model.asked]) == (110, [True, False])
 
 
 @pytest.mark.parametrize("dialect", ["openai", "anthropic"])

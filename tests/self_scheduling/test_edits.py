@@ -203,3 +203,94 @@ async def test_the_same_times_written_differently_are_one_schedule(tmp_path: Pat
         await app.put_as_agent(CODER, "watch", {"schedule": one, "prompt": "Look"})
         again = await app.put_as_agent(CODER, "copy", {"schedule": other, "prompt": "Lo\u200bok\u3164"})
         assert (again.result, again.view.slug, again.is_copy) == ("unchanged", "coder.watch", True)
+
+
+@pytest.mark.parametrize("approval", ["never", "recurring", "always"])
+async def test_what_a_person_removed_comes_back_only_through_a_person(tmp_path: Path, approval: str) -> None:
+    """Under the same slug, and nearly the same under another; other work still passes."""
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START) as time:
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look at the build"})
+        app.change_self_scheduling(SelfSchedulingTerms(approval=approval))  # type: ignore[arg-type]
+        await app.remove("coder.watch")
+        for slug, prompt in (
+            ("watch", "Water the plants"),
+            ("other", "Look at the build!"),
+            ("other", "look at the build now"),
+        ):
+            again = await app.put_as_agent(CODER, slug, {"schedule": "every 3h", "prompt": prompt})
+            assert again.result == "pending", (slug, prompt)
+            await app.remove_as_agent(CODER, slug)
+        await time.advance("60d")
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look at the build"})
+        assert not await app.runs("coder.watch")
+        (proposal,) = await app.proposals()
+        await app.decide(proposal["id"], "approve", by="cli")
+        if approval == "never":  # a person wanted it after all, so it is as before
+            changed = await app.put_as_agent(CODER, "watch", {"schedule": "every 4h", "prompt": "Look at the build"})
+            assert changed.result == "updated"
+            other = await app.put_as_agent(CODER, "plants", {"schedule": "every 4h", "prompt": "Water the plants"})
+            assert other.result == "created"
+
+
+async def test_a_turn_that_a_person_removed_is_not_asked_for_again(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START):
+        wake = await app.wake_me(CODER, "in 2h", "Look at the build")
+        await app.remove(wake.view.slug)
+        assert (await app.wake_me(CODER, "in 3h", "Look at the build")).result == "pending"
+        assert (await app.wake_me(CODER, "in 3h", "Water the plants")).result == "created"
+
+
+async def test_what_a_person_stopped_does_not_go_on_under_another_name(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START):
+        await app.put_as_agent(CODER, "watch", {"schedule": "every 2h", "prompt": "Look at the build"})
+        await app.pause("coder.watch")
+        again = await app.put_as_agent(CODER, "other", {"schedule": "every 3h", "prompt": "Look at the build"})
+        assert again.result == "pending"
+
+
+async def test_removing_what_is_over_is_no_refusal(tmp_path: Path) -> None:
+    app = make(tmp_path, approval="never")
+    async with virtual(app, start=START) as time:
+        await app.put_as_agent(CODER, "once", {"schedule": "in 1h", "prompt": "Look at the build"})
+        await time.advance("2h")
+        await app.remove("coder.once")
+        again = await app.put_as_agent(CODER, "once", {"schedule": "in 2h", "prompt": "Look at the build"})
+        assert again.result == "created"
+
+
+async def test_what_was_approved_too_late_runs_when_it_is_changed(tmp_path: Path) -> None:
+    """Its only time had passed, so it was over; a change gives it new times. Found in a random world."""
+    app = make(tmp_path, approval="always")
+    async with virtual(app, start=START) as time:
+        await app.put_as_agent(CODER, "look", {"schedule": "in 1h", "prompt": "Look at the build"})
+        await time.advance("2h")
+        (proposal,) = await app.proposals()
+        assert (await app.decide(proposal["id"], "approve", by="cli"))["missed"]
+        app.change_self_scheduling(SelfSchedulingTerms(approval="never"))
+        changed = await app.put_as_agent(CODER, "look", {"schedule": "every 2h", "prompt": "Look at the build"})
+        assert changed.result == "updated"
+        await time.advance("5h")
+        assert [run.outcome for run in await app.runs("coder.look")] == ["succeeded", "succeeded", "missed"]
+
+
+async def test_an_agent_can_add_excluded_days_and_remove_none(tmp_path: Path) -> None:
+    """A person may have excluded them."""
+    app = Wakeful(tmp_path / "wakeful.db", timezone="UTC", self_scheduling=SelfSchedulingTerms(approval="never"))
+    app.agent("coder")(lambda prompt: "done")
+    daily = {"schedule": "every day at 13:00", "prompt": "Look"}
+    async with virtual(app, start="2026-11-16T12:00Z"):
+        await app.put_as_agent(CODER, "watch", daily)
+        one_day = {**daily, "exclude": {"dates": ["2026-12-24"]}}
+        assert (await app.put_as_agent(CODER, "watch", one_day)).result == "updated"
+        await app.update("coder.watch", exclude={"dates": ["2026-12-24", "2026-12-25"]})
+        for exclude in ({"dates": ["2026-12-24"]}, {"dates": ["2026-12-24", "2026-12-25"], "timezone": "Asia/Tokyo"}):
+            with pytest.raises(Conflict, match=r"cannot remove what coder\.watch excludes"):
+                await app.put_as_agent(CODER, "watch", {**daily, "exclude": exclude})
+        more = {**daily, "exclude": {"dates": ["2026-12-24", "2026-12-25", "2026-12-31"]}}
+        assert (await app.put_as_agent(CODER, "watch", more)).result == "updated"
+        await app.put_as_agent(CODER, "watch", {**daily, "prompt": "Look again"})
+        kept = (await app.get("coder.watch")).to_json()["exclude"]
+    assert kept["dates"] == ["2026-12-24", "2026-12-25", "2026-12-31"]

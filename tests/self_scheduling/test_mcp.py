@@ -176,6 +176,21 @@ async def test_people_decide_and_agents_do_not(tmp_path: Path) -> None:
         assert rejected.status == 202
 
 
+async def test_an_agent_that_schedules_itself_a_hundred_times_has_one_proposal(tmp_path: Path) -> None:
+    """Over MCP, under ever new names; nothing is planned, and no later call says that something was created."""
+    admin = {"Authorization": "Bearer admin-secret"}
+    async with api_of(tmp_path, approval="always") as api, over_http(api, "auto") as client:
+        for number in range(100):
+            when = "every monday at 9:00" if number % 2 else "mondays at 09:00"
+            made = await call(client, "put_schedule", slug=f"mondays-{number}", when=when, command="make report")
+            assert (made["status"], made["slug"]) == ("pending", "coder.mondays-0")
+        (asked,) = (await api.get("/api/approvals", headers=admin)).body["approvals"]
+        assert asked["slug"] == "coder.mondays-0"
+        listed = (await api.get("/api/schedule?owner=coder", headers=admin)).body["schedules"]
+        assert [(one["slug"], one["nextRun"]) for one in listed] == [("coder.mondays-0", None)]
+        assert (await api.get("/api/runs", headers=admin)).body["runs"] == []
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_over_stdio(tmp_path: Path, era: str) -> None:
     """`wakeful mcp` over the socket acts as the agent it was given, and no more."""

@@ -10,12 +10,12 @@ from starlette.datastructures import Headers
 
 from wakeful import Wakeful
 from wakeful.app import self_scheduling
-from wakeful.app.agent_tools import explain
+from wakeful.app.agent_tools import call_tool, explain
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.features.schedules.owned import Actor
 from wakeful.features.schedules.why_owned import without_figures
 from wakeful.server.http import authentication, roles
-from wakeful.server.http.access import Access, Caller
+from wakeful.server.http.access import SOCKET_CALLER, Access, Caller, NamedToken
 from wakeful.server.http.problems import Refused
 from wakeful.testing import virtual
 
@@ -48,6 +48,36 @@ async def test_why_does_not_name_what_others_own(tmp_path: Path) -> None:
     assert "private-plan" not in str(for_agent)
     assert "of another schedule" in for_agent["sentence"]
     assert for_agent["facts"]["laneHolder"]["slug"] == "another schedule"
+
+
+async def test_forecast_shows_nothing_of_other_agents(tmp_path: Path) -> None:
+    """Only when people's work runs, so that a free time can be chosen."""
+    app = Wakeful(tmp_path / "wakeful.db", timezone="UTC", self_scheduling=SelfSchedulingTerms(approval="never"))
+    app.agent("coder")(lambda prompt: "done")
+    app.agent("other")(lambda prompt: "done")
+    async with virtual(app, start="2026-11-16T12:00Z"):
+        await app.put("standup", {"schedule": "every day at 13:00", "prompt": "secret", "agent": "other"})
+        await app.put_as_agent(CODER, "watch", {"schedule": "every day at 14:00", "prompt": "Look"})
+        await app.put_as_agent(Actor("other"), "plan", {"schedule": "every day at 15:00", "prompt": "Plan"})
+        told = (await call_tool(app, CODER, "forecast", {"days": 1})).content
+    assert told["busy"] == ["2026-11-16T13:00:00.000Z"]
+    assert [row["slug"] for row in told["schedules"]] == ["coder.watch"]
+
+
+async def test_a_token_on_the_socket_gives_its_own_rights() -> None:
+    """Not those of the daemon's owner, which the socket gives to whoever sends none."""
+    tokens = [NamedToken("coder", "c" * 32, "agent", "coder"), NamedToken("page", "p" * 32, "read")]
+    doors = authentication.Authentication(lambda: Access(tokens=tokens), lambda: 0)
+    scope = {"server": ("/run/wakeful.sock", None), "client": None, "state": {}}
+
+    async def caller(**headers: str) -> Caller | None:
+        return await doors.caller(scope, Headers(headers))
+
+    assert await caller() == SOCKET_CALLER
+    assert await caller(authorization="Bearer " + "c" * 32) == Caller("agent", "coder", "coder")
+    assert await caller(authorization="Bearer " + "p" * 32) == Caller("read", "page")
+    with pytest.raises(Refused, match="its run has ended"):
+        await caller(authorization="Bearer of-a-run-that-has-ended")
 
 
 def test_figures_of_budgets_are_left_out() -> None:

@@ -289,7 +289,7 @@ async def test_an_agent_cannot_resume_what_a_person_stopped(tmp_path: Path) -> N
 async def test_fields_that_are_not_an_agents_are_refused_by_name(tmp_path: Path) -> None:
     app = make(tmp_path)
     async with virtual(app, start=START):
-        with pytest.raises(ValueError, match="exclude: an agent may not set it"):
+        with pytest.raises(ValueError, match="exclude: an agent may give dates, but cannot name files"):
             await app.put_as_agent(CODER, "x", {**MONDAYS, "exclude": {"calendar": "/etc/passwd"}})
         with pytest.raises(ValueError, match="agent: an agent can only schedule its own turns"):
             await app.put_as_agent(CODER, "x", {**MONDAYS, "agent": "other"})

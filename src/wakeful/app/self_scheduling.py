@@ -1,7 +1,7 @@
-"""Agents that schedule themselves: who calls, what they may see and change, and what people decide about it.
+"""Agents that schedule themselves: who calls, what they may see and change, and people's decisions.
 
-Everything an agent asks for passes here, whichever way it came in: MCP, REST with an agent's or a run's token, the
-command line inside a run, or the tools of a chat model. An agent is an `Actor`; it reaches its own schedules only.
+Everything an agent asks for passes through this module, however it arrived: MCP, REST with an agent's or a run's token,
+the command line inside a run, or the tools of a chat model. An agent is an `Actor`; it reaches its own schedules only.
 """
 
 import json
@@ -24,14 +24,15 @@ from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.self_scheduling.proposals import Decision, OwnedKind, Proposal
 from wakeful.core.self_scheduling.slugs import owned_slug
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import Once, Timing, next_n, resolve
+from wakeful.core.time.timing import Once, Timing, next_n, resolve, without_days
 from wakeful.core.time.timing_json import timing_to_json
 from wakeful.core.time.when import read_when
 from wakeful.features.heartbeat.rules import HEARTBEAT
-from wakeful.features.schedules import approvals, owned, queries
+from wakeful.features.schedules import approvals, guessing, owned, queries
 from wakeful.features.schedules.asking import asking
 from wakeful.features.schedules.checks import Checked
 from wakeful.features.schedules.owned import Actor, Written
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import ScheduleView, view_proposal
 from wakeful.ports.live import Live
 from wakeful.ports.store import Schedule, Tx
@@ -39,14 +40,16 @@ from wakeful.ports.store import Schedule, Tx
 log = logging.getLogger("wakeful.approvals")
 
 TIMES_SHOWN: Final = 5
-ALLOWED: Final = ("slug", "schedule", "prompt", "agent", "command", "deliver", "timeout", "expiresAt", "sessionConfig")
+ALLOWED: Final = (
+    "slug", "schedule", "prompt", "agent", "command", "deliver", "timeout", "expiresAt", "sessionConfig", "exclude",
+)  # fmt: skip
 """The fields of a definition that an agent may write."""
 TEXT_MAX: Final = 20_000
 RUNS_MAX: Final = 10_000
 
 
 class AgentWritten(NamedTuple):
-    """What became of an agent's write: the result, the schedule or proposal, and its next times."""
+    """The result of an agent's write: the outcome, the schedule or proposal, and its next times."""
 
     result: owned.Result
     view: ScheduleView
@@ -62,7 +65,7 @@ class SelfScheduling(Schedules):
     _self_scheduling: Live[SelfSchedulingTerms]
 
     def change_self_scheduling(self, terms: SelfSchedulingTerms) -> None:
-        """Other limits from now on."""
+        """Use other limits from now on."""
         self._self_scheduling.value = terms
 
     @property
@@ -91,6 +94,17 @@ class SelfScheduling(Schedules):
 
         return await self._open.store.read(look)
 
+    async def actor_of_agent(self, agent: str) -> Actor:
+        """An agent that calls with its own token, from outside or from one of its runs: that cannot be told apart, so
+        its deepest run in progress counts. Otherwise a chain of `wake_me` would never end."""
+
+        def look(tx: Tx) -> int:
+            runs = tx.runs.of_nodes([node.node_id for node in tx.nodes.all()], limit=RUNS_MAX)
+            owners = tx.ownerships.by_ids([run.schedule_id for run in runs if run.outcome == "running"])
+            return max((row.depth for row in owners.values() if row.owner == agent), default=0)
+
+        return Actor(agent, depth=await self._open.store.read(look))
+
     async def agent_run_of_session(self, session: int) -> int | None:
         """The run of an agent, or of a command that an agent scheduled, whose program leads this process session on
         this machine."""
@@ -111,14 +125,14 @@ class SelfScheduling(Schedules):
     # --- what agents do -----------------------------------------------------------------------------------------------
 
     def read_when(self, text: object, timezone: str | None = None, field: str = "when") -> Timing:
-        """A `when` text, completed as of now."""
+        """A `when` string, completed as of now."""
         now, zone = self._clock.read().now, self._open.conditions.default_zone
         timing = read_when(text, now=now, default_zone=zone, timezone=timezone, field=field)
         return resolve(timing, now=now, default_zone=zone)
 
     def times_after_now(self, timing: Timing) -> tuple[Instant, ...]:
-        """The next five times of a timing."""
-        return next_n(timing, self._clock.read().now, TIMES_SHOWN)
+        """The next five times of a timing that are not on excluded days."""
+        return next_n(without_days(timing, self.terms.excluded_in(timing)), self._clock.read().now, TIMES_SHOWN)
 
     @property
     def default_zone(self) -> str:
@@ -128,7 +142,7 @@ class SelfScheduling(Schedules):
     async def put_as_agent(
         self, actor: Actor, slug: object, definition: Any, *, note: str | None = None, kind: OwnedKind = "schedule"
     ) -> AgentWritten:
-        """Write a schedule of an agent, or propose it."""
+        """Write an agent's schedule, or propose it."""
         _refuse_command_run(actor)
         full = owned_slug(actor.agent, slug)
         checked = self._read_as_agent(actor, full, definition)
@@ -141,18 +155,18 @@ class SelfScheduling(Schedules):
         terms, hooks = self._self_scheduling.value, self._open.hooks
 
         def write(tx: Tx, now: Instant) -> AgentWritten:
-            ask = asking(terms.approvers, self._open.apply, now=now)
+            ask = asking(terms.approvers, self._open.apply, terms=self.terms, now=now)
             done = owned.put(
                 tx, actor, checked, kind=kind, note=note, given=given, terms=terms, hooks=hooks, ask=ask, now=now
             )
-            return _read_back(tx, done, now)
+            return _read_back(tx, done, now, self.terms)
 
         written = await self._command(write)
         log.info("%s: %s %s (%s)", written.result, written.view.slug, f"by {actor.agent}", _from(actor))
         return written
 
     async def wake_me(self, actor: Actor, when: str, text: object) -> AgentWritten:
-        """One turn of the calling agent, in the session it is called from."""
+        """Schedule one turn of the calling agent, in the session it calls from."""
         if not isinstance(text, str) or not text.strip():
             refuse("text", "is empty; write the text you want to get at that time")
         timing = self.read_when(when)
@@ -184,6 +198,9 @@ class SelfScheduling(Schedules):
         session = shown.get("sessionConfig")
         if isinstance(session, Mapping) and set(session) - {"persistSession"}:
             errors.append(FieldError("sessionConfig", "an agent may set persistSession only; leave the rest out"))
+        exclude = shown.get("exclude")
+        if isinstance(exclude, Mapping) and set(exclude) - {"dates", "timezone"}:
+            errors.append(FieldError("exclude", "an agent may give dates, but cannot name files; leave the rest out"))
         if errors:
             raise Invalid(*errors)
         written = {**shown, "slug": slug}
@@ -194,7 +211,7 @@ class SelfScheduling(Schedules):
         return self._with_end(self._read(slug, _bounded(written), self._clock.read().now))
 
     def _with_end(self, checked: Checked) -> Checked:
-        """Every schedule of an agent ends."""
+        """The definition with an end: every schedule of an agent ends."""
         if checked.definition.expires_at is not None:
             return checked
         ends = self._clock.read().now + self._self_scheduling.value.expires
@@ -205,13 +222,13 @@ class SelfScheduling(Schedules):
         return Deliver in self._open.applied
 
     async def list_as_agent(self, actor: Actor, contains: str | None = None) -> list[ScheduleView]:
-        """What an agent owns: schedules, finished ones included, and proposals, changes of a schedule included."""
+        """What an agent owns: schedules, including finished ones, and proposals, including changes to schedules."""
         _refuse_command_run(actor)
         now = self._clock.read().now
 
         def look(tx: Tx) -> list[ScheduleView]:
             schedules: list[Schedule] = owned.owned(tx, actor.agent, is_live=False)
-            views = [queries.get(tx, schedule.slug, now=now) for schedule in schedules]
+            views = [queries.get(tx, schedule.slug, now=now, terms=self.terms) for schedule in schedules]
             views += [view_proposal(row) for row in tx.proposals.pending(now=now, owner=actor.agent)]
             return sorted(views, key=lambda view: (view.slug, view.approval == "pending"))
 
@@ -219,14 +236,24 @@ class SelfScheduling(Schedules):
         wanted = (contains or "").casefold()
         return [view for view in views if wanted in f"{view.slug} {view.stored}".casefold()]
 
+    async def owned_by_agents(self, slugs: Collection[str]) -> frozenset[str]:
+        """Those of the slugs that belong to agents."""
+
+        def look(tx: Tx) -> frozenset[str]:
+            found = tx.schedules.by_slugs(sorted(slugs))
+            owners = tx.ownerships.by_ids(schedule.schedule_id for schedule in found.values())
+            return frozenset(slug for slug, schedule in found.items() if schedule.schedule_id in owners)
+
+        return await self._open.store.read(look)
+
     async def get_as_agent(self, actor: Actor, slug: object) -> ScheduleView:
-        """One schedule of an agent, or a proposal of it."""
+        """One of an agent's schedules or proposals."""
         _refuse_command_run(actor)
         full, now = owned_slug(actor.agent, slug), self._clock.read().now
 
         def look(tx: Tx) -> ScheduleView:
             if owned.find(tx, actor.agent, full) is not None:
-                return queries.get(tx, full, now=now)
+                return queries.get(tx, full, now=now, terms=self.terms)
             proposal = owned.pending_of(tx, actor.agent, full, now)
             if proposal is None:
                 raise owned.missing(full)
@@ -235,38 +262,28 @@ class SelfScheduling(Schedules):
         return await self._open.store.read(look)
 
     async def pause_as_agent(self, actor: Actor, slug: object) -> ScheduleView:
-        """Pause an own schedule."""
+        """Pause one of the agent's schedules."""
         _refuse_command_run(actor)
         full, hooks = owned_slug(actor.agent, slug), self._open.hooks
         await self._command(lambda tx, now: owned.pause(tx, actor.agent, full, hooks=hooks, now=now))
         return await self.get_as_agent(actor, full)
 
     async def resume_as_agent(self, actor: Actor, slug: object) -> ScheduleView:
-        """Resume an own schedule that no person stopped."""
+        """Resume one of the agent's schedules that no person stopped."""
         _refuse_command_run(actor)
         full = owned_slug(actor.agent, slug)
         await self._command(lambda tx, now: owned.resume(tx, actor.agent, full, now=now))
         return await self.get_as_agent(actor, full)
 
     async def remove_as_agent(self, actor: Actor, slug: object) -> str:
-        """Remove an own schedule, or withdraw a proposal; returns the full slug."""
+        """Remove one of the agent's schedules, or withdraw a proposal; returns the full slug."""
         _refuse_command_run(actor)
         full, hooks = owned_slug(actor.agent, slug), self._open.hooks
         await self._command(lambda tx, now: owned.remove(tx, actor.agent, full, hooks=hooks, now=now))
         return full
 
-    async def mean_costs(self, slugs: list[str]) -> dict[str, float]:
-        """The mean cost of a run of these schedules, where one is known."""
-        now = self._clock.read().now
-
-        def look(tx: Tx) -> dict[str, float]:
-            costs = {slug: approvals.mean_cost(tx, slug, now=now) for slug in slugs}
-            return {slug: cost for slug, cost in costs.items() if cost is not None}
-
-        return await self._open.store.read(look)
-
     async def remove(self, slug: str, *, guard: Guard | None = None) -> None:
-        """Remove a schedule; what an agent proposed under this slug is rejected."""
+        """Remove a schedule; an agent's proposal for this slug is rejected."""
         try:
             await super().remove(slug, guard=guard)
         except NotFound:
@@ -279,13 +296,17 @@ class SelfScheduling(Schedules):
     # --- what people decide -------------------------------------------------------------------------------------------
 
     async def proposals(self) -> list[dict[str, Any]]:
-        """What waits for a person, in slug order."""
+        """The proposals that wait for a person, in slug order."""
         now = self._clock.read().now
 
         def look(tx: Tx) -> list[dict[str, Any]]:
             return [
                 approvals.proposal_json(
-                    row, approvals.base_of(tx, row), now=now, estimate=approvals.estimate_of(tx, row, now=now)
+                    row,
+                    approvals.base_of(tx, row),
+                    terms=self.terms,
+                    now=now,
+                    estimate=approvals.estimate_of(tx, row, terms=self.terms, now=now),
                 )
                 for row in tx.proposals.pending(now=now)
             ]
@@ -298,7 +319,9 @@ class SelfScheduling(Schedules):
 
         def write(tx: Tx, now: Instant) -> dict[str, Any]:
             done = approvals.decide(tx, proposal_id, decision, by=by, conditions=conditions, hooks=hooks, now=now)
-            return approvals.proposal_json(done.proposal, done.before, now=now) | {"missed": done.is_missed}
+            return approvals.proposal_json(done.proposal, done.before, terms=self.terms, now=now) | {
+                "missed": done.is_missed
+            }
 
         try:
             decided = await self._command(write)
@@ -309,12 +332,13 @@ class SelfScheduling(Schedules):
         return decided
 
     def apply_chat_decision(self, tx: Tx, answer: ChatDecision, now: Instant) -> None:
-        """Handle `approve CODE` from a chat; the sender is told what became of it, whatever it is."""
+        """Handle `approve CODE` from a chat; the sender is always told the result."""
         who = f"{answer.channel}:{answer.sender}"
         conditions, hooks = self._open.conditions, self._open.hooks
         try:
             if who not in self._self_scheduling.value.approvers:
                 raise Conflict(f"{who} is not among the approvers; add it to [alerts] approvers in wakeful.toml")
+            guessing.refuse_after_many(tx, who, now=now)
             done = approvals.decide_by_code(
                 tx, answer.code, answer.decision, by=who, conditions=conditions, hooks=hooks, now=now
             )
@@ -322,6 +346,10 @@ class SelfScheduling(Schedules):
             if done.is_missed:
                 said += " Its time has passed, so it will not run."
             log.info("%s %s by %s: %s", answer.decision, done.proposal.proposal_id, who, done.proposal.slug)
+        except approvals.WrongCode as wrong:
+            locked = guessing.count_wrong(tx, who, now=now)
+            log.warning("%s by chat from %s refused: %s%s", answer.decision, who, wrong, locked)
+            said = f"Nothing was changed: {wrong}{locked}"
         except (Conflict, NotFound, Invalid) as refused:
             log.warning("%s by chat from %s refused: %s", answer.decision, who, refused)
             said = f"Nothing was changed: {refused}"
@@ -355,24 +383,27 @@ def _of_schedule(tx: Tx, run_id: int, slug: str, schedule_id: int, copy: str | N
 
 
 def _leads(run: Run, session: int) -> bool:
-    """Whether the run's own process leads this session: each is started in one of its own."""
+    """Whether the run's own process leads this session: each process is started in a separate session."""
     process = json.loads(run.process) if run.process else {}
     return isinstance(process, dict) and process.get("pid") == session
 
 
 def _deliver_json(actor: Actor, is_possible: bool) -> dict[str, Any]:
-    """Where the reply of a scheduled turn goes: where that of the calling turn goes, else to the last channel."""
+    """Where a scheduled turn's reply goes: the same place as the calling turn's, else the last channel."""
     if not is_possible:
         return {}
     if actor.reply_to is None:
         return {} if actor.run_id is not None else {"deliver": {"channel": "last"}}
     recipients = actor.reply_to if isinstance(actor.reply_to, tuple) else (actor.reply_to,)
-    written = [{"channel": one.channel, **({} if one.to is None else {"to": one.to})} for one in recipients]
+    written = [
+        {"channel": recipient.channel, **({} if recipient.to is None else {"to": recipient.to})}
+        for recipient in recipients
+    ]
     return {"deliver": written if len(written) > 1 else written[0]}
 
 
 def _bounded(definition: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Refuse texts that are too long for a person to read before they approve."""
+    """Refuse text that is too long for a person to read before they approve."""
     if isinstance(definition.get("prompt"), str) and len(definition["prompt"]) > TEXT_MAX:
         refuse("prompt", f"has {len(definition['prompt'])} characters; write at most {TEXT_MAX}")
     return definition
@@ -386,10 +417,10 @@ def _note(note: object) -> str | None:
     return note
 
 
-def _read_back(tx: Tx, done: Written, now: Instant) -> AgentWritten:
-    view = view_proposal(done.proposal) if done.proposal is not None else queries.get(tx, done.slug, now=now)
+def _read_back(tx: Tx, done: Written, now: Instant, terms: Terms) -> AgentWritten:
+    view = queries.get(tx, done.slug, now=now, terms=terms) if done.proposal is None else view_proposal(done.proposal)
     definition = decode_definition(view.stored)
-    times = next_n(definition.timing, now, TIMES_SHOWN)
+    times = next_n(terms.starting(definition.timing, definition), now, TIMES_SHOWN)
     return AgentWritten(done.result, view, done.proposal, done.is_copy, times, definition.timing)
 
 

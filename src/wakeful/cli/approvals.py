@@ -1,4 +1,4 @@
-"""What agents proposed: list, show, approve, reject."""
+"""Agents' proposals: list, show, approve, reject."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def approvals_command(invocation: Invocation, action: str | None, proposal: str 
         return
     found = daemon.get("/api/approvals")["approvals"]
     if action == "show":
-        found = [one for one in found if one["id"] == proposal]
+        found = [item for item in found if item["id"] == proposal]
         if not found:
             raise Ended(
                 f"no proposal with the id {proposal} is waiting for approval", hint="see all: wakeful approvals"
@@ -36,8 +36,8 @@ def approvals_command(invocation: Invocation, action: str | None, proposal: str 
     elif not found:
         note("nothing is waiting for approval")
     else:
-        for one in found:
-            _show(one)
+        for item in found:
+            _show(item)
 
 
 def _decide(invocation: Invocation, action: str, proposal: str) -> None:
@@ -52,23 +52,24 @@ def _decide(invocation: Invocation, action: str, proposal: str) -> None:
         say("Its time passed while it waited, so it will not run.")
 
 
-def _show(one: Mapping[str, Any]) -> None:
+def _show(item: Mapping[str, Any]) -> None:
     from wakeful.features.schedules.approval_texts import Change, action_lines, change_lines, visible
 
     now = times.now()
-    change = "a new schedule" if one["change"] == "create" else "a change"
-    say(f"{one['id']}  {one['slug']}: {change} by {one['owner']}, {times.relative(times.parse(one['askedAt']), now)}")
-    say(f"  when    {one['understood']}")
-    if one["next"]:
-        say(f"  next    {times.relative(times.parse(one['next'][0]), now)}")
-    changes = [Change(change["field"], change["old"], change["new"]) for change in one["changes"]]
-    lines = [*action_lines(one["definition"]), *change_lines(changes, is_new=one["change"] == "create")]
+    change = "a new schedule" if item["change"] == "create" else "a change"
+    asked = times.relative(times.parse(item["askedAt"]), now)
+    say(f"{item['id']}  {item['slug']}: {change} by {item['owner']}, {asked}")
+    say(f"  when    {item['understood']}")
+    if item["next"]:
+        say(f"  next    {times.relative(times.parse(item['next'][0]), now)}")
+    changes = [Change(change["field"], change["old"], change["new"]) for change in item["changes"]]
+    lines = [*action_lines(item["definition"]), *change_lines(changes, is_new=item["change"] == "create")]
     say("\n".join(f"  {line}" for text in lines for line in text.split("\n")))
-    if one["note"]:
+    if item["note"]:
         say("  note")
-        say("\n".join(f"    {line}" for line in visible(one["note"]).split("\n")))
-    if one["lineage"]["runId"]:
-        say(f"  from    run {one['lineage']['runId']} of {one['lineage']['slug']}, depth {one['lineage']['depth']}")
-    if one["estimate"] is not None:
-        say(f"  cost    about ${one['estimate']:.2f} in 30 days")
-    say(f"  decide  wakeful approvals approve {one['id']}   or reject {one['id']}")
+        say("\n".join(f"    {line}" for line in visible(item["note"]).split("\n")))
+    if item["lineage"]["runId"]:
+        say(f"  from    run {item['lineage']['runId']} of {item['lineage']['slug']}, depth {item['lineage']['depth']}")
+    if item["estimate"] is not None:
+        say(f"  cost    about ${item['estimate']:.2f} in 30 days")
+    say(f"  decide  wakeful approvals approve {item['id']}   or reject {item['id']}")

@@ -1,4 +1,4 @@
-"""`wakeful mcp`: the tools of agents over MCP on stdin and stdout, for programs that start their own servers.
+"""`wakeful mcp`: agents' tools over MCP on stdin and stdout, for programs that start their own servers.
 
 It is a client of the daemon. Inside a run the run's token says who calls; elsewhere it acts as the agent named by
 `--agent`, over the Unix socket, and can do no more than that agent."""
@@ -20,12 +20,17 @@ NO_DAEMON = "the Wakeful daemon is not running; ask the person to start it with:
 
 
 @command("mcp")
-@click.option("--agent", default="default", show_default=True, metavar="NAME", help="The agent that calls.")
+@click.option(
+    "--agent",
+    default="default",
+    metavar="NAME",
+    help="The agent that uses the tools; default: the agent named default.",
+)
 def mcp_command(invocation: Invocation, agent: str) -> None:
-    """Serve the tools of agents over MCP on stdin and stdout.
+    """Serve the agent tools over MCP on stdin and stdout.
 
-    Register it with an agent program: wakeful agents connect NAME. Inside a run the run decides who calls, and --agent
-    is ignored.
+    To register it with an agent program, use: wakeful agents connect NAME. Inside a run, --agent is ignored, and
+    the run's agent is used.
     """
     import importlib.util
 

@@ -15,49 +15,49 @@ class Ownerships(Protocol):
         ...
 
     def add(self, row: Ownership) -> None:
-        """Add one, replacing the one of that schedule."""
+        """Record a schedule's owner, replacing an earlier one."""
         ...
 
     def by_ids(self, schedule_ids: Iterable[int]) -> dict[int, Ownership]:
-        """Those of these schedules that have one."""
+        """The ownership of each of these schedules that has an owner."""
         ...
 
     def of_owner(self, owner: str) -> list[Ownership]:
-        """All of an agent whose schedules exist, by id."""
+        """An agent's existing schedules, by id."""
         ...
 
     def made_since(self, owner: str, since: Instant) -> list[Ownership]:
-        """What an agent made since a time, removed schedules included."""
+        """The schedules an agent made since `since`, including removed ones."""
         ...
 
 
 class Proposals(Protocol):
-    """What waits for a person, and what was decided."""
+    """Proposals: waiting for a person, or decided."""
 
     def add(self, row: Proposal) -> None: ...
 
     def get(self, proposal_id: str) -> Proposal | None:
-        """One by its id, locked in a write."""
+        """A proposal by its id; locked in a write transaction."""
         ...
 
     def pending(self, *, now: Instant, owner: str | None = None) -> list[Proposal]:
-        """Those that wait for a decision, in slug order."""
+        """Proposals that wait for a decision, in slug order."""
         ...
 
     def of_slug(self, slug: str, *, limit: int) -> list[Proposal]:
-        """Those of one slug, the newest first."""
+        """Proposals for one slug, newest first."""
         ...
 
     def rejected(self, owner: str, *, since: Instant) -> list[Proposal]:
-        """Those of an agent that a person rejected since a time, the newest first."""
+        """An agent's proposals rejected since `since`, newest first."""
         ...
 
     def asked_since(self, owner: str, since: Instant) -> int:
-        """How many an agent made since a time."""
+        """How many proposals an agent made since `since`."""
         ...
 
     def wakes_pending(self, owner: str, *, since: Instant) -> int:
-        """How many `wake_me` of an agent since a time wait for a person."""
+        """How many of an agent's `wake_me` requests since `since` wait for a person."""
         ...
 
     def save(self, rows: Sequence[Proposal]) -> None:
@@ -65,5 +65,5 @@ class Proposals(Protocol):
         ...
 
     def prune(self, *, before: Instant) -> int:
-        """Remove decided ones older than this."""
+        """Remove decided proposals older than `before`."""
         ...

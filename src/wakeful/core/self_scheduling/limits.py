@@ -29,7 +29,7 @@ class SelfSchedulingTerms:
 
 
 class Limited(Conflict):
-    """A limit of `[self_scheduling]` forbids it."""
+    """A `[self_scheduling]` limit forbids the request."""
 
     def __init__(self, limit: str, message: str) -> None:
         super().__init__(f"{limit}: {message}")
@@ -49,7 +49,7 @@ def check_interval(definition: Definition, terms: SelfSchedulingTerms) -> None:
 
 
 def check_spacing(last: Instant, following: Instant | None, terms: SelfSchedulingTerms) -> None:
-    """Refuse a change after which the next run comes too soon after the last one."""
+    """Refuse a change that would put the next run too soon after the last one."""
     if following is not None and following < last + terms.interval_min:
         least = format_duration(terms.interval_min)
         raise Limited(
@@ -60,7 +60,7 @@ def check_spacing(last: Instant, following: Instant | None, terms: SelfSchedulin
 
 
 def check_number(count: int, terms: SelfSchedulingTerms) -> None:
-    """Refuse one schedule too many; `count` is how many there are, those that wait for approval included."""
+    """Refuse a schedule beyond the limit; `count` includes schedules that wait for approval."""
     if count >= terms.schedules_max:
         raise Limited(
             "schedules_max",
@@ -70,7 +70,7 @@ def check_number(count: int, terms: SelfSchedulingTerms) -> None:
 
 
 def check_depth(depth: int, terms: SelfSchedulingTerms) -> None:
-    """Refuse a schedule made by a run of a schedule made by … too many times."""
+    """Refuse a schedule at the end of too long a chain of schedules that created each other."""
     if depth > terms.depth_max:
         raise Limited(
             "depth_max",
@@ -80,7 +80,7 @@ def check_depth(depth: int, terms: SelfSchedulingTerms) -> None:
 
 
 def check_horizon(definition: Definition, terms: SelfSchedulingTerms, now: Instant) -> None:
-    """Refuse a single time, or an end, later than an agent's schedules live."""
+    """Refuse a single time, or an end, beyond the maximum lifetime of an agent's schedules."""
     ends = definition.timing.at if isinstance(definition.timing, Once) else definition.expires_at
     if ends is not None and ends > now + terms.expires:
         most = format_instant(now + terms.expires)
@@ -91,7 +91,7 @@ def check_horizon(definition: Definition, terms: SelfSchedulingTerms, now: Insta
 
 
 def check_wakes(count: int, terms: SelfSchedulingTerms) -> None:
-    """Refuse one `wake_me`, or another one-time schedule, too many within a day."""
+    """Refuse a `wake_me`, or another one-time schedule, beyond the daily limit."""
     if count >= terms.wakes_per_day:
         raise Limited(
             "wakes_per_day",
@@ -122,5 +122,5 @@ def needs_approval(definition: Definition, terms: SelfSchedulingTerms) -> bool:
 
 
 def wake_needs_approval(depth: int, terms: SelfSchedulingTerms) -> bool:
-    """Whether a `wake_me` has to be approved: only a link of a chain, from the second on."""
+    """Whether a `wake_me` has to be approved: only in a chain, from the second link on."""
     return terms.approval == "always" and depth > 1

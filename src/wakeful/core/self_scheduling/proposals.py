@@ -1,6 +1,6 @@
 """Proposals: what an agent wrote and a person has not decided on.
 
-Theory of operation: a proposal is a row of its own, outside the schedules. Nothing of it is planned, so nothing can run
+Theory of operation: a proposal is a separate row, outside the schedules. Nothing of it is planned, so nothing can run
 before it is approved. It never changes: when the agent writes something else under the same slug, the old one is
 `replaced` and there is a new one with a new id and a new code. So a decision by id or by code is always about the text
 that was shown. A proposal that is a week old counts as expired, without anything having to happen at that time.
@@ -29,7 +29,7 @@ Decision: TypeAlias = Literal["approve", "reject"]
 EXPIRES: Final[Duration] = 7 * DAY
 CODE_LENGTH: Final = 8
 ALIKE: Final = 0.8
-"""How much of the words of two texts must be common to count as the same to a person who rejected one."""
+"""The share of words that two proposals must have in common for a rejection of one to cover the other."""
 SAMPLED: Final[tuple[Instant, ...]] = (1_767_225_600_000, 1_782_864_000_000)  # 2026-01-01 and 2026-07-01
 _BLANK: Final = "\u115f\u1160\u2800"  # they show as nothing
 _ANSWER: Final = re.compile(r"\s*/?(approve|reject)\s+([A-Za-z0-9]{8})\s*[.!]?\s*", re.IGNORECASE | re.ASCII)
@@ -66,7 +66,7 @@ class Proposal(NamedTuple):
     code_digest: str | None
 
     def status_at(self, now: Instant) -> ProposalStatus:
-        """Its status, by its age too."""
+        """The status at `now`: an old proposal has expired."""
         return "expired" if self.status == "pending" and self.expires_at <= now else self.status
 
     @property
@@ -92,13 +92,13 @@ class Ownership(NamedTuple):
 
 
 def code_digest(code: str, proposal: Proposal) -> str:
-    """What is stored of a code: it is bound to everything that was shown with it."""
+    """The stored digest of a code, which is bound to everything that was shown with it."""
     shown = proposal._replace(status="pending", decided_at=None, decided_by=None, code_digest=None)
     return hashlib.sha256(json.dumps([code.upper(), *shown], ensure_ascii=False).encode()).hexdigest()
 
 
 def read_answer(text: str) -> tuple[Decision, str] | None:
-    """The decision and the code of a chat message such as `approve 7KQ2MXRA`; None if it is none."""
+    """The decision and the code of a chat message such as `approve 7KQ2MXRA`; None if the message is not a decision."""
     found = _ANSWER.fullmatch(text)
     if found is None:
         return None
@@ -106,12 +106,13 @@ def read_answer(text: str) -> tuple[Decision, str] | None:
 
 
 def looks_like_answer(text: str) -> bool:
-    """Whether a text begins like a decision."""
+    """Whether the text begins like a decision."""
     return _ATTEMPT.match(text) is not None
 
 
 def is_same(a: Definition, b: Definition) -> bool:
-    """Whether two definitions of an agent say the same: when it expires, and where an interval begins, do not count."""
+    """Whether two of an agent's definitions say the same: when it expires, and where an interval begins, do not
+    count."""
     return a.slug == b.slug and is_near_copy(a, b) and _rest(a) == _rest(b)
 
 
@@ -158,12 +159,12 @@ def _action(definition: Definition) -> object:
 
 
 def _words(action: ActionSpec) -> tuple[str, ...]:
-    """The words of an action, without what does not change how they read."""
+    """An action's words, without what does not change how they read."""
     text = getattr(action, "text", None)
     plain = unicodedata.normalize("NFKC", text if isinstance(text, str) else json.dumps(action_to_json(action)))
-    seen = "".join(one for one in plain if unicodedata.category(one) not in ("Cf", "Mn") and one not in _BLANK)
+    seen = "".join(char for char in plain if unicodedata.category(char) not in ("Cf", "Mn") and char not in _BLANK)
     return tuple(re.findall(r"\w+", seen.casefold()))
 
 
 def _rest(definition: Definition) -> tuple[object, ...]:
-    return definition.deliver, definition.timeout, definition.action
+    return definition.deliver, definition.timeout, definition.action, definition.exclude

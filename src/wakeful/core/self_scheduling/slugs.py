@@ -1,4 +1,4 @@
-"""Slugs of agents: each agent has a namespace of its own (`coder.mondays`), so no name tells it about another's."""
+"""Agents' slugs: each agent has its own namespace (`coder.mondays`), so no name tells it about another's."""
 
 import re
 
@@ -8,7 +8,7 @@ from wakeful.core.slug import SLUG_PATTERN
 
 
 def namespace(agent: str) -> str:
-    """The beginning of all slugs of an agent."""
+    """The prefix of all of an agent's slugs."""
     return f"{re.sub(r'[^a-z0-9_-]+', '-', agent.lower()).strip('-_') or 'agent'}."
 
 

@@ -1,7 +1,6 @@
-"""What a person is shown before they approve: all of it, and inert.
-
-Text of an agent may try to look like something else: with line breaks, control characters, or characters that reverse
-the direction of writing. Each line of it is quoted with a bar, and what cannot be seen is written out."""
+"""The text a person sees before approving: complete, and inert. An agent's text may try to look like something else:
+with line breaks, control characters, or characters that reverse the direction of writing. Each line of it is quoted
+with a bar, and what cannot be seen is written out."""
 
 import json
 import unicodedata
@@ -14,14 +13,15 @@ from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import next_n
 from wakeful.core.time.timing_words import describe
+from wakeful.features.schedules.rules import Terms
 
 SHOWN_MAX: Final = 3_000
-"""A longer text does not fit a chat message, and cannot be approved there."""
+"""Longer text does not fit into a chat message, and cannot be approved by chat."""
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 _BLANK: Final = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
-"""Letters, marks and symbols that show as nothing."""
+"""Letters, marks and symbols that are invisible."""
 _SELECTORS: Final = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
-"""Variation selectors: they are not shown, and can carry a hidden text."""
+"""Variation selectors: they are not shown, and can carry hidden text."""
 
 
 class Change(NamedTuple):
@@ -33,7 +33,7 @@ class Change(NamedTuple):
 
 
 def visible(text: str) -> str:
-    """The text with everything that cannot be seen written out, one quoted line for each of its lines."""
+    """The text with invisible characters written out, each line quoted."""
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join(f"│ {''.join(map(_seen, line))}" for line in lines)
 
@@ -47,7 +47,7 @@ def _seen(character: str) -> str:
 
 
 def changes_of(proposal: Proposal, before: Definition | None) -> list[Change]:
-    """Every field that is not a default; for a change of a schedule, every field that would be different."""
+    """Every field that is not a default; for a changed schedule, every field that would differ."""
     new = definition_to_json(decode_definition(proposal.definition))
     old = {} if before is None else definition_to_json(before)
     names = [name for name in (*new, *(name for name in old if name not in new)) if name != "slug"]
@@ -55,7 +55,7 @@ def changes_of(proposal: Proposal, before: Definition | None) -> list[Change]:
 
 
 def change_lines(changes: Iterable[Change], *, is_new: bool) -> list[str]:
-    """The fields of a proposal, line by line, other than those that have lines of their own."""
+    """A proposal's fields, line by line, except those with their own lines."""
     lines: list[str] = []
     for field, old, new in changes:
         if is_new and field not in ("schedule", *ACTIONS):
@@ -78,12 +78,12 @@ def action_lines(definition: dict[str, Any]) -> list[str]:
     return [f"{name}:", visible(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))]
 
 
-def details(proposal: Proposal, before: Definition | None, *, now: Instant) -> list[str]:
-    """What is proposed, line by line; `before` is the schedule it would change."""
+def details(proposal: Proposal, before: Definition | None, *, terms: Terms, now: Instant) -> list[str]:
+    """The proposal, line by line; `before` is the schedule it would change."""
     definition = decode_definition(proposal.definition)
     change = "a new schedule" if proposal.schedule_id is None else "a change of"
     lines = [f"{proposal.owner} proposes {change} {proposal.slug}", f"when: {describe(definition.timing)}"]
-    following = next_n(definition.timing, now, 3)
+    following = next_n(terms.starting(definition.timing, definition), now, 3)
     if following:
         lines.append(f"next: {', '.join(format_instant(at) for at in following)}")
     lines += action_lines(definition_to_json(definition))
@@ -95,9 +95,9 @@ def details(proposal: Proposal, before: Definition | None, *, now: Instant) -> l
     return lines
 
 
-def request_text(proposal: Proposal, before: Definition | None, code: str, *, now: Instant) -> str:
+def request_text(proposal: Proposal, before: Definition | None, code: str, *, terms: Terms, now: Instant) -> str:
     """The message to those who may approve by chat."""
-    text = "\n".join(details(proposal, before, now=now))
+    text = "\n".join(details(proposal, before, terms=terms, now=now))
     if len(text) > SHOWN_MAX:
         short = f"{proposal.owner} proposes {proposal.slug}, which is too long to be shown here."
         return f"{short}\nDecide on the command line: wakeful approvals show {proposal.proposal_id}"

@@ -1,4 +1,4 @@
-"""Decisions of people on what agents proposed.
+"""People's decisions on agents' proposals.
 
 A decision is about one proposal, which never changes, so it is about exactly what was shown. Approving writes the
 definition as any other edit; planning starts then. A single time that passed meanwhile becomes `missed(approval)`.
@@ -16,10 +16,12 @@ from wakeful.core.time.instants import DAY, Instant, format_instant
 from wakeful.core.time.timing import Once, is_past, next_n, resolved, tally
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules import commands, owned, queries
-from wakeful.features.schedules.alarms import decided, record
+from wakeful.features.schedules.alarms import alarm_of, decided, record
 from wakeful.features.schedules.approval_texts import changes_of
 from wakeful.features.schedules.checks import Conditions, check
 from wakeful.features.schedules.compiled import compile_definition
+from wakeful.features.schedules.owned_stops import forget_removals
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import lineage_json
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import NewSchedule, Tx
@@ -27,6 +29,10 @@ from wakeful.ports.store import NewSchedule, Tx
 MISSED: Final = "approval"
 TIMES_SHOWN: Final = 5
 ESTIMATED: Final = 30 * DAY
+
+
+class WrongCode(NotFound):
+    """No proposal waits for this code."""
 
 
 class Decided(NamedTuple):
@@ -70,7 +76,7 @@ def decide_by_code(
             proposal = tx.proposals.get(pending.proposal_id)
             if proposal is not None:
                 return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
-    raise NotFound(
+    raise WrongCode(
         "this code is not valid: it was used, has expired, or the proposal has changed; see wakeful approvals"
     )
 
@@ -92,6 +98,7 @@ def _decide(
     is_missed, before = False, base_of(tx, proposal)
     if decision == "approve":
         is_missed = _apply(tx, proposal, conditions, hooks, now)
+        forget_removals(tx, proposal, now=now)
     status = "approved" if decision == "approve" else "rejected"
     closed = proposal._replace(status=status, decided_at=now, decided_by=by, code_digest=None)
     tx.proposals.save([closed])
@@ -99,7 +106,7 @@ def _decide(
 
 
 def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHooks, now: Instant) -> bool:
-    """Write what was proposed; returns whether its only time has passed."""
+    """Write the proposed definition; returns whether its only time has passed."""
     definition = decode_definition(proposal.definition)
     existing = tx.schedules.by_slugs([proposal.slug]).get(proposal.slug)
     if proposal.schedule_id is not None and (
@@ -126,7 +133,7 @@ def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHook
 
 
 def _write_missed(tx: Tx, proposal: Proposal, definition: Definition, now: Instant) -> None:
-    """A schedule whose only time passed while it waited: the ledger says so, and so does its incident."""
+    """Record in the ledger and its incident that a schedule's only time passed while it waited."""
     assert isinstance(definition.timing, Once)  # noqa: S101 - only a single time can be past
     at = resolved(definition.timing.at)
     (schedule_id,) = tx.schedules.add_many([NewSchedule(definition.slug, encode_definition(definition), 0, now)])
@@ -135,6 +142,7 @@ def _write_missed(tx: Tx, proposal: Proposal, definition: Definition, now: Insta
     compiled = compile_definition(schedule_id, 1, definition)
     cadence = begin(schedule_id, 1, compiled.rules, now=at - 1, state="active", reason=None)
     tx.cadences.add_many([cadence])
+    tx.alarms.set_many([alarm_of(cadence, compiled)])  # an edit that revives it moves an existing alarm
     over = cadence._replace(planned_through=at, next_at=None, state="done", state_at=now)
     plan = Plan((Gap(at, at, 1, "missed", MISSED),), over)
     record(tx, [decided(plan, compiled, cadence)], now=now)
@@ -157,11 +165,11 @@ def base_of(tx: Tx, proposal: Proposal) -> Definition | None:
 
 
 def proposal_json(
-    proposal: Proposal, before: Definition | None, *, now: Instant, estimate: float | None = None
+    proposal: Proposal, before: Definition | None, *, terms: Terms, now: Instant, estimate: float | None = None
 ) -> dict[str, Any]:
     """The JSON shape of a proposal."""
     definition = decode_definition(proposal.definition)
-    after = next_n(definition.timing, now, TIMES_SHOWN)
+    after = next_n(terms.starting(definition.timing, definition), now, TIMES_SHOWN)
     return {
         "id": proposal.proposal_id,
         "owner": proposal.owner,
@@ -180,19 +188,20 @@ def proposal_json(
     }
 
 
-def estimate_of(tx: Tx, proposal: Proposal, *, now: Instant) -> float | None:
-    """What it may cost in 30 days: the planned runs, at the recorded mean of the schedule it changes or comes from.
+def estimate_of(tx: Tx, proposal: Proposal, *, terms: Terms, now: Instant) -> float | None:
+    """The estimated cost for 30 days: the planned runs, at the recorded mean of the schedule it changes or comes from.
     None if no cost is known."""
     slug = proposal.slug if proposal.schedule_id is not None else proposal.run_slug
     mean = None if slug is None else mean_cost(tx, slug, now=now)
-    runs = tally(decode_definition(proposal.definition).timing, now, now + ESTIMATED).count
+    definition = decode_definition(proposal.definition)
+    runs = tally(terms.starting(definition.timing, definition), now, now + ESTIMATED).count
     return None if mean is None else mean * runs
 
 
 def mean_cost(tx: Tx, slug: str, *, now: Instant) -> float | None:
     """The mean cost of the runs of the last 30 days that reported one."""
     try:
-        stats = queries.stats(tx, slug, since=max(0, now - ESTIMATED), now=now)
+        stats = queries.stats(tx, slug, since=max(0, now - ESTIMATED), now=now, terms=Terms())
     except NotFound:
         return None
     ran = sum(count for outcome, count in stats.counts.items() if outcome not in ("skipped", "missed"))

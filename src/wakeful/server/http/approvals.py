@@ -1,4 +1,4 @@
-"""`/api/approvals`: what agents proposed, and the decisions of people. An agent's token gets 403."""
+"""`/api/approvals`: agents' proposals, and people's decisions. An agent's token gets 403."""
 
 from typing import Annotated
 

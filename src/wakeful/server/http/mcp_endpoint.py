@@ -1,6 +1,5 @@
-"""`/mcp`: streamable HTTP on the daemon, for callers with an agent's token or the token of a run.
-
-Every request stands alone: there are no sessions to keep, and who asks is decided by the token of each request."""
+"""`/mcp`: streamable HTTP on the daemon, for callers with an agent's or a run's token. Every request is independent:
+there are no sessions, and each request's token identifies the caller."""
 
 import importlib
 import importlib.util
@@ -23,7 +22,7 @@ NOT_AN_AGENT: Final = (
 
 
 def is_installed() -> bool:
-    """Whether the SDK is there."""
+    """Whether the SDK is installed."""
     return importlib.util.find_spec("mcp") is not None
 
 

@@ -1,1 +1,1 @@
-"""The tools of agents over MCP, by the official SDK, which is imported late: it is an extra, and takes a second."""
+"""Agents' tools over MCP, with the official SDK, which is imported late: it is an extra, and takes a second."""

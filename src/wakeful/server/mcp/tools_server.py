@@ -1,4 +1,4 @@
-"""An MCP server with the tools of agents, for any transport."""
+"""An MCP server with agents' tools, for any transport."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Schedules of agents: who owns them, and proposals that wait for a person."""
+"""Agents' schedules: who owns them, and proposals that wait for a person."""
 
 from collections.abc import Iterable, Sequence
 
@@ -14,13 +14,13 @@ _PROPOSALS = Table(
 # The ownerships of these schedules.
 BY_IDS = f"SELECT {_OWNERSHIPS.columns} FROM ownerships WHERE schedule_id IN :schedule_ids"
 
-# The ownerships of an agent whose schedules exist.
+# An agent's ownerships whose schedules exist.
 OF_OWNER = f"""
 SELECT {_OWNERSHIPS.columns} FROM ownerships JOIN schedules ON schedules.schedule_id = ownerships.schedule_id
 WHERE ownerships.owner = :owner AND schedules.deleted_at IS NULL ORDER BY ownerships.schedule_id
 """
 
-# What an agent made, removed schedules included.
+# The schedules an agent made, including removed ones.
 MADE = f"SELECT {_OWNERSHIPS.columns} FROM ownerships WHERE owner = :owner AND created_at > :since ORDER BY schedule_id"
 
 # One proposal, locked.
@@ -40,7 +40,7 @@ OF_SLUG = f"""
 SELECT {_PROPOSALS.columns} FROM proposals WHERE slug = :slug ORDER BY asked_at DESC, proposal_id LIMIT :limit
 """
 
-# What a person rejected of an agent, newest first.
+# An agent's rejected proposals, newest first.
 REJECTED = f"""
 SELECT {_PROPOSALS.columns} FROM proposals
 WHERE owner = :owner AND status = 'rejected' AND decided_at > :since ORDER BY decided_at DESC, proposal_id
@@ -53,7 +53,7 @@ SELECT count(*) FROM proposals
 WHERE owner = :owner AND kind = 'wake' AND status = 'pending' AND asked_at > :since
 """
 
-# Forget what was decided, or expired, long ago.
+# Delete proposals that were decided, or expired, long ago.
 PRUNE = "DELETE FROM proposals WHERE asked_at < :before"
 
 
