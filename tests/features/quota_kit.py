@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from features.kit import Bench, World, short
 from patience import PATIENCE
 from wakeful.app.bootstrap import FeatureContext
+from wakeful.app.quota import slot_of
 from wakeful.config.one_slot import read_slot
 from wakeful.config.slots import AnySlot
 from wakeful.config.slots import Quota as QuotaTable
@@ -21,13 +22,11 @@ from wakeful.core.slot.slot import FailureKind, ReadFailure, Reading
 from wakeful.core.time.instants import HOUR, SECOND, Instant, parse_duration
 from wakeful.features.quota.feature import Quota
 from wakeful.features.quota.registry import Config
-from wakeful.features.schedules.compiled import Compiled
 from wakeful.integrations.providers.keys import Key
 from wakeful.integrations.providers.reading import glm_reading
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.quota import WakeFailure, wake_failure
-from wakeful.ports.store import Tx
 
 WINDOW = 5 * HOUR
 MONTH = {"type": "TIME_LIMIT", "unit": 5, "number": 1, "usage": 1000, "currentValue": 10, "remaining": 990}
@@ -236,17 +235,13 @@ async def open_quota(world: World, shop: Shop, given: Config, **options: Any) ->
         return InProcess(shop, f"sk-{name}" if key is None else key.reveal())
 
     async def feature(context: FeatureContext) -> FeatureHooks:
-        def slot_of(tx: Tx, run: Any) -> str | None:
-            found = context.compilations.of_run(tx, run)
-            return found.definition.slot if isinstance(found, Compiled) else None
-
         quota = Quota(
             context.store,
             context.clock,
             store_id=context.store_id,
             ring_bell=context.ring_bell,
             apply=context.apply,
-            slot_of=slot_of,
+            slot_of=slot_of(context.compilations),
             config=given,
             make_provider=make_provider,
             read_slot=lambda name, data: read_slot(name, data, home=world.path.parent),

@@ -13,6 +13,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.slot.slot import ReadFailure, Reading, Slot
 from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_duration
 from wakeful.features.quota.feature import Quota
+from wakeful.features.quota.gate import SlotsOfRun
 from wakeful.features.quota.registry import Config
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import FeatureHooks
@@ -304,7 +305,7 @@ class SlotsTenant:
             store_id=context.store_id,
             ring_bell=context.ring_bell,
             apply=context.apply,
-            slot_of=lambda *_: None,
+            slot_of=lambda *_: SlotsOfRun(),
             config=keys.config,
             make_provider=lambda name, _: SimProvider(keys, keys.accounts[name], self._boot),
             read_slot=lambda name, _: keys.config.slots[name],

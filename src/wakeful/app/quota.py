@@ -1,27 +1,26 @@
-"""Quota slots in the hands of an app: plugged in with what the settings say, and followed when they change."""
+"""An app's quota slots: plugged in from the settings, and updated when they change."""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from wakeful.app.bootstrap import FeatureContext, resolve_zone
+from wakeful.app.slots_of_runs import slot_of
 from wakeful.config import Settings
 from wakeful.config.one_slot import read_slot, secrets_of
 from wakeful.config.slots import AnySlot
-from wakeful.core.run.runs import Run
+from wakeful.core.slot.windows import UsageWindow
 from wakeful.features.quota.feature import Quota
 from wakeful.features.quota.registry import Config, SlotRegistry
-from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.integrations.providers.from_settings import make_provider
 from wakeful.ports.action import Withholds
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.quota import QuotaProvider
-from wakeful.ports.store import Tx
 
 
 class QuotaSlots:
-    """The quota feature of a process; it is created when it is plugged in."""
+    """A process's quota feature; created when it is plugged in."""
 
     def __init__(
         self,
@@ -44,6 +43,10 @@ class QuotaSlots:
         if self._quota is None:
             raise RuntimeError("not started; quota slots are available once the app has started")
         return self._quota
+
+    async def report(self, agent: str, windows: tuple[UsageWindow, ...]) -> None:
+        """Record the usage windows that an agent's turn reported."""
+        await self.quota.report(agent, windows)
 
     async def plug(self, context: FeatureContext) -> FeatureHooks:
         """Create the feature on an open store."""
@@ -93,13 +96,3 @@ def book_of(settings: Settings, clock: Clock, *, home: Path, file: str) -> SlotR
 
     config = Config(settings.slots, settings.quota, resolve_zone("local"), file)
     return SlotRegistry(config, make, lambda name, data: read_slot(name, data, home=home))
-
-
-def slot_of(compilations: Compilations) -> Callable[[Tx, Run], str | None]:
-    """Returns a function that looks up the slot named by a run's schedule."""
-
-    def read(tx: Tx, run: Run) -> str | None:
-        compiled = compilations.of_run(tx, run)
-        return compiled.definition.slot if isinstance(compiled, Compiled) else None
-
-    return read

@@ -17,7 +17,7 @@ from wakeful.config.one_slot import SLOT
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# The options that are passed on as text; other fields have an option of their own, or `--set`.
+# The options that are passed on as text; other fields have their own option, or `--set`.
 _TEXTS: Final = [field for field in SLOT if field.kind.schema.get("type") == "string" or "enum" in field.kind.schema]
 _SHORT: Final = {"timezone": "--tz"}
 
@@ -30,13 +30,13 @@ def definition_options(function: F) -> F:
         add = click.option(option, field.name, metavar=words and "|".join(words), help=f"{says[0].upper()}{says[1:]}.")
         function = add(function)
     others = [
-        click.option("--key-env", metavar="NAME", help="Environment variable of the daemon that holds the key."),
+        click.option("--key-env", metavar="NAME", help="Variable in the daemon's environment that holds the key."),
         click.option("--key-file", metavar="PATH", help="File that holds the key."),
         click.option(
             "--key-stdin", is_flag=True, help="Read the key from standard input; it is stored and never shown."
         ),
-        click.option("--quota-command", metavar="LINE", help="The program that prints the quota (command)."),
-        click.option("--wake-command", metavar="LINE", help="The program that sends the wake (command)."),
+        click.option("--quota-command", metavar="LINE", help="Program that prints the quota (provider command)."),
+        click.option("--wake-command", metavar="LINE", help="Program that sends the wake (provider command)."),
         click.option("--times", metavar="09:00,13:00", help="Wake at these times of day; at most five."),
         click.option(
             "--errors-max", type=int, help="Consecutive errors after which wakes, or the slot itself, are disabled."
@@ -65,7 +65,7 @@ def add_command(invocation: Invocation, name: str, **given: Any) -> None:
 @definition_options
 @click.option("--unset", metavar="FIELD", multiple=True, help="Reset a field to its default, e.g. afterReset.")
 def edit_command(invocation: Invocation, name: str, unset: Sequence[str], **given: Any) -> None:
-    """Change a slot that was added by command or over REST."""
+    """Change a slot in the store."""
     changes = {**_fields(given), **dict.fromkeys(unset)}
     if not changes:
         raise Misused("no change given; see: wakeful slots edit --help")

@@ -36,7 +36,7 @@ def tell(invocation: Invocation, slot: Mapping[str, Any]) -> None:
 
 
 def tell_trouble(slot: Mapping[str, Any]) -> None:
-    """The problem of a slot, and the cure."""
+    """Print a slot's problem, and the cure."""
     if slot["statusReason"]:
         note(f"  {times.localised(slot['statusReason'])}" + (f"; {slot['cure']}" if slot["cure"] else ""))
 
@@ -56,7 +56,8 @@ def _lines(slot: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         at = times.parse(text)
         return "" if at is None else f"{times.wall(at)} ({times.relative(at, since)})"
 
-    yield "slot", f"{slot['name']} ({'wakeful.toml' if slot['source'] == 'settings' else 'added by command'})"
+    sources = {"settings": "wakeful.toml", "agent": f"reported by agent {slot.get('agent')}"}
+    yield "slot", f"{slot['name']} ({sources.get(slot['source'], 'added by command')})"
     yield "status", slot["status"]
     yield "used", "" if slot["percentage"] is None else f"{slot['percentage']:g} %"
     yield "reset", when(slot["nextResetTime"])

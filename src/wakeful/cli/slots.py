@@ -63,7 +63,7 @@ def show_command(invocation: Invocation, name: str) -> None:
 @slots_command.subcommand("wake")
 @_name
 def wake_command(invocation: Invocation, name: str) -> None:
-    """Send a wake now and wait briefly for its confirmation."""
+    """Send a wake now and wait briefly for confirmation."""
     daemon = invocation.daemon()
     run_id = daemon.ask("POST", slot_path(name, "/wake"), body={}).body["runId"]
     run = _until(lambda: daemon.get(f"/api/runs/{run_id}"), lambda run: run["outcome"] not in OPEN, within=CONFIRMED)
@@ -98,14 +98,14 @@ def poll_command(invocation: Invocation, name: str) -> None:
 @slots_command.subcommand("resume")
 @_name
 def resume_command(invocation: Invocation, name: str) -> None:
-    """Resume a slot that was disabled after errors; send its waiting wake."""
+    """Resume a slot that was disabled after errors."""
     tell(invocation, invocation.daemon().ask("POST", slot_path(name, "/resume"), body={}).body)
 
 
 @slots_command.subcommand("rm")
 @_name
 def rm_command(invocation: Invocation, name: str) -> None:
-    """Remove a slot that was added by command or over REST; its past runs stay in the ledger."""
+    """Remove a slot from the store; its past runs are kept."""
     invocation.daemon().ask("DELETE", slot_path(name))
     json_out({"name": name, "isRemoved": True}) if invocation.is_json else say(f"{name} removed")
 

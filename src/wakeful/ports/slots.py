@@ -43,7 +43,7 @@ class Slots(Protocol):
         ...
 
     def try_lock(self, name: str) -> Slot | None:
-        """A slot, locked; None if there is none, or another transaction holds it. Never waits: a transaction that
+        """A slot, locked; None if it does not exist or another transaction holds it. Never waits: a transaction that
         holds schedules and runs may use it, although slots are locked before both elsewhere."""
         ...
 
@@ -64,5 +64,5 @@ class Slots(Protocol):
         ...
 
     def readings(self, slot_id: int, *, since: Instant, limit: int) -> list[Read]:
-        """The newest `limit` readings since then, oldest first."""
+        """The newest `limit` readings since `since`, oldest first."""
         ...

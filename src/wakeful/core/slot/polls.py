@@ -30,6 +30,8 @@ STATS_EVERY: Final[Duration] = 2 * HOUR
 
 def poll_due_at(slot: Slot, rules: SlotRules, *, now: Instant) -> Instant | None:
     """When the alarm of the poll side rings; None: not until something else happens."""
+    if not rules.is_polled:
+        return None
     if slot.poll_until is not None:
         return slot.poll_until  # in progress
     if slot.poll_asked_at is not None:

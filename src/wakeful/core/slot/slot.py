@@ -33,6 +33,7 @@ class SlotRules:
     retry_window: Duration = 15 * MINUTE
     errors_max: int = 10
     backoff_cap: Duration = 8 * HOUR
+    is_polled: bool = True  # False: an agent reports it with its turns
 
     @property
     def wakes(self) -> bool:

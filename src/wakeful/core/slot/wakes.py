@@ -108,7 +108,8 @@ def is_confirming(slot: Slot, now: Instant) -> bool:
 
 
 def is_read_for_wake(slot: Slot, began_at: Instant) -> bool:
-    """Whether a read that started then was made to confirm a wake: within its window, or right after it was sent."""
+    """Whether a read that started at this time was made to confirm a wake: within its window, or right after it was
+    sent."""
     if slot.pending_at is None or began_at < slot.pending_at:
         return False
     return is_confirming(slot, began_at) or slot.poll_asked_at == slot.pending_at

@@ -1,7 +1,7 @@
 """Commands on slots. Each is a function of a transaction, atomic, and decides under the slot's lock."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from wakeful.config.one_slot import with_secrets_of
@@ -12,15 +12,18 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.results import Done, Dropped, Ending, Unconfirmed
 from wakeful.core.run.transitions import planned
 from wakeful.core.slot.slot import Slot, followed, resumed, with_key
+from wakeful.core.slot.windows import UsageWindow, exhausted_until, reading_of, slot_name
 from wakeful.core.time.instants import Instant
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
+from wakeful.features.quota.reading import ReadingRecorder
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
+from wakeful.features.quota.reported import ReportedSlot, is_reported, reported_definition
 from wakeful.features.quota.rows import WAKE, owner_of, save, silence, tell
 from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.quota.watch import restarted
 from wakeful.ports.handlers import EngineHooks
-from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx, run_alarm
 
 MANUAL_OPEN: Final = "already has a wake in progress"
 
@@ -42,7 +45,9 @@ class Commands:
         held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
         for slot in sorted(held.values()):
             defined = self._registry.of(slot)
-            if isinstance(defined, Defined):
+            if isinstance(defined, Defined) and not defined.rules.is_polled:
+                tell(tx, slot, "started", "slot-started")  # for the metrics
+            elif isinstance(defined, Defined):
                 self._follow(tx, slot, defined, now=now, is_start=is_start or slot.name in fresh)
             elif slot.definition is None:
                 self._drop(tx, slot, now)
@@ -75,8 +80,8 @@ class Commands:
     def patch(
         self, tx: Tx, name: str, changes: Mapping[str, Any], *, now: Instant, guard: Callable[[Slot | None], None]
     ) -> None:
-        """Change some fields; null resets a field to its default. A key is replaced as a whole: mixing parts of two
-        key references would be neither."""
+        """Change some fields; null resets a field to its default. A key is replaced as a whole: a mix of two key
+        references would be meaningless."""
         slot = self._editable(tx, name)
         if slot is None:
             raise NotFound(f"there is no slot {shown(name)}")
@@ -88,17 +93,34 @@ class Commands:
         self.put(tx, name, merged, now=now, guard=guard)
 
     def remove(self, tx: Tx, name: str, *, now: Instant) -> None:
-        """Remove it; its ledger rows stay."""
-        slot = self._editable(tx, name)
+        """Remove a slot; its ledger rows stay. An agent's slot comes back with the next report."""
+        self._refuse_settings(name)
+        slot = _lock(tx, name)
         if slot is None:
             raise NotFound(f"there is no slot {shown(name)}")
         self._drop(tx, slot, now)
+
+    def report(
+        self, tx: Tx, recorder: ReadingRecorder, agent: str, windows: Sequence[UsageWindow], now: Instant
+    ) -> None:
+        """An agent's turn reported its usage windows: a reading of the agent's slot, which is added if missing."""
+        reading, name = reading_of(windows, now), slot_name(agent)
+        if reading is None:
+            return
+        slot = _lock(tx, name) or tx.slots.add(name, reported_definition(agent), now=now)
+        defined = None if slot is None else self._registry.of(slot)
+        if slot is None or not isinstance(defined, Defined) or defined.rules.is_polled:
+            return  # someone's own slot has this name, or another node is adding it
+        until = exhausted_until(windows, now)
+        recorder.note_report(tx, slot, defined.rules, reading, exhausted_until=until, now=now)
 
     def wake(self, tx: Tx, name: str, *, now: Instant) -> int:
         """Send one wake now, without a pre-check: a person requested it. Returns the run's id.
 
         A wake that waits to be resent is sent now instead of adding another."""
         slot, defined = self._held(tx, name)
+        if isinstance(defined.written, ReportedSlot):
+            raise Conflict(f"slot {name} cannot be woken; a turn of agent {defined.written.agent} starts its window")
         if not defined.provider.can_wake:
             cure = "wake_url or wake_argv in the settings" if name in self._registry.names else "wakeUrl or wakeArgv"
             raise Conflict(f"slot {name} has no wake configured; set {cure}")
@@ -125,6 +147,8 @@ class Commands:
     def poll(self, tx: Tx, name: str, *, now: Instant) -> None:
         """Read the quota now."""
         slot, defined = self._held(tx, name)
+        if isinstance(defined.written, ReportedSlot):
+            raise Conflict(f"slot {name} cannot be polled: agent {defined.written.agent} reports it with its turns")
         self._save(tx, slot._replace(poll_asked_at=now), defined, now)
 
     def resume(self, tx: Tx, name: str, *, now: Instant) -> None:
@@ -207,13 +231,21 @@ class Commands:
 
     def _editable(self, tx: Tx, name: str) -> Slot | None:
         """The slot, if it may be changed over REST."""
+        self._refuse_settings(name)
+        slot = _lock(tx, name)
+        defined = None if slot is None else self._registry.of(slot)
+        if isinstance(defined, Defined) and isinstance(defined.written, ReportedSlot):
+            raise Conflict(f"slot {name} is what agent {defined.written.agent} reports; it has nothing to change")
+        return slot
+
+    def _refuse_settings(self, name: str) -> None:
         if name in self._registry.names:
             raise Conflict(f"slot {name} is defined in {self._registry.config.file}; change it there")
-        return _lock(tx, name)
 
     def _refuse_too_many(self, tx: Tx, name: str) -> None:
         most = self._registry.config.quota.slots_max
-        count = len({slot.name for slot in tx.slots.all()} | self._registry.names)
+        configured = (slot for slot in tx.slots.all() if slot.definition is None or not is_reported(slot.definition))
+        count = len({slot.name for slot in configured} | self._registry.names)
         if count >= most:
             message = f"there are {count} slots, and quota.slots_max is {most}; raise it, or remove one"
             raise Invalid(FieldError("name", message))
@@ -228,7 +260,7 @@ def _hurry(tx: Tx, slot: Slot, now: Instant) -> bool:
     if run is None or run.outcome != "waiting":
         return False
     tx.runs.save_many([run._replace(next_attempt_at=now)])
-    tx.alarms.set_many([Alarm(ALARM_RUN, run.run_id, now, run.priority, run.lane, 0)])
+    tx.alarms.set_many([run_alarm(run, now)])
     return True
 
 

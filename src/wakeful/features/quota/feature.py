@@ -1,5 +1,6 @@
 """The quota feature: what plugs into the engine, and the operations used by REST and CLI."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeAlias, get_args
@@ -9,6 +10,7 @@ from wakeful.core.fields import shown
 from wakeful.core.run.effects import Effect, QuotaReached
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.slot.slot import Slot
+from wakeful.core.slot.windows import UsageWindow
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import AfterReset
 from wakeful.features.quota import queries
@@ -28,6 +30,8 @@ from wakeful.ports.action import OrphanFate, Process
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, FeatureHooks
 from wakeful.ports.store import Store, Tx
+
+log = logging.getLogger("wakeful.quota")
 
 Guard: TypeAlias = Callable[[Slot | None], None]
 """Checks a slot before it is overwritten, and raises to refuse."""
@@ -56,7 +60,7 @@ class Quota:
         keeper = WakeRuns(self._registry, store_id=store_id)
         self._commands = Commands(self._registry, keeper, _hooks(apply))
         sharing = Sharing()
-        notes = ReadingRecorder(apply, self._commands.close_run)
+        self._recorder = notes = ReadingRecorder(apply, self._commands.close_run)
         action = WakeAction(self._registry, notes, sharing, store, clock, ring_bell)
         self._plug = FeatureHooks(
             alarms=[
@@ -75,7 +79,7 @@ class Quota:
         )
 
     def plug(self) -> FeatureHooks:
-        """What it plugs into the kernel."""
+        """The hooks for the kernel."""
         return self._plug
 
     def _check(self, tx: Tx, definition: Definition) -> Sequence[FieldError]:
@@ -135,6 +139,14 @@ class Quota:
         self._ring_bell()
         return is_new
 
+    def put_within(self, tx: Tx, name: str, data: Mapping[str, Any], *, now: Instant) -> None:
+        """Write a slot in the caller's transaction; the caller rings the bell afterwards."""
+        self._commands.put(tx, name=name, data=data, now=now, guard=_unguarded)
+
+    def patch_within(self, tx: Tx, name: str, changes: Mapping[str, Any], *, now: Instant) -> None:
+        """Change some fields of a slot in the caller's transaction; the caller rings the bell afterwards."""
+        self._commands.patch(tx, name=name, changes=changes, now=now, guard=_unguarded)
+
     async def patch(self, name: str, changes: Mapping[str, Any], *, guard: Guard | None = None) -> None:
         await self._store.write(
             partial(self._commands.patch, name=name, changes=changes, now=self._now(), guard=guard or _unguarded)
@@ -153,6 +165,13 @@ class Quota:
         await self._store.write(partial(self._commands.poll, name=name, now=self._now()))
         self._ring_bell()
 
+    async def report(self, agent: str, windows: Sequence[UsageWindow]) -> None:
+        """Record the usage windows that an agent's turn reported. Errors do not fail the turn."""
+        try:
+            await self._store.write(lambda tx: self._commands.report(tx, self._recorder, agent, windows, self._now()))
+        except Exception:
+            log.warning("the usage windows of agent %s could not be recorded", agent, exc_info=True)
+
     async def resume(self, name: str) -> None:
         await self._store.write(partial(self._commands.resume, name=name, now=self._now()))
         self._ring_bell()
@@ -162,8 +181,8 @@ class Quota:
 
 
 def _reached(tx: Tx, effect: QuotaReached, now: Instant) -> None:
-    """An agent reported the limit before a poll did: all that use this slot wait from now on. A slot that is locked
-    elsewhere learns it from its next poll."""
+    """An agent reported the limit before a poll did: every run that uses this slot waits from now on. A slot that is
+    locked elsewhere learns it from its next poll."""
     slot = tx.slots.try_lock(effect.slot)
     if slot is not None and effect.until > max(slot.exhausted_until or 0, now):
         tx.slots.save_many([slot._replace(exhausted_until=effect.until, updated_at=now)])

@@ -8,9 +8,11 @@ from wakeful.config.one_slot import slot_json
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.core.slot.slot import Slot, decode_reading, is_warm
+from wakeful.core.slot.windows import still_open
 from wakeful.core.time.instants import DAY, Duration, Instant, format_duration, format_instant
 from wakeful.features.quota.reading import wake_cure
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
+from wakeful.features.quota.reported import ReportedSlot
 from wakeful.features.quota.rows import at_text, sides
 from wakeful.features.quota.upcoming import sending_run
 from wakeful.ports.slots import Read
@@ -44,13 +46,13 @@ def one_slot(tx: Tx, registry: SlotRegistry, name: str, *, now: Instant) -> dict
 
 
 def troubles(tx: Tx, registry: SlotRegistry, *, now: Instant) -> list[SlotFinding]:
-    """The problems of all slots."""
+    """All slots' problems."""
     found = (trouble_of(slot, registry.of(slot), now=now) for slot in tx.slots.all())
     return [trouble for trouble in found if trouble is not None]
 
 
 def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> SlotFinding | None:
-    """The most severe problem of a slot, in one sentence; None if there is none."""
+    """A slot's most severe problem, in one sentence; None if there is none."""
     name = slot.name
     if isinstance(defined, Unusable):
         return SlotFinding(
@@ -92,9 +94,9 @@ def view(tx: Tx, registry: SlotRegistry, slot: Slot, *, now: Instant) -> dict[st
     trouble = trouble_of(slot, defined, now=now)
     shared = {
         "name": slot.name,
-        "source": "settings" if slot.name in registry.names else "store",
+        "source": _source(slot, registry, defined),
         **_status(slot, defined, trouble, now),
-        **_quota(slot, now),
+        **_quota(slot, defined, now),
         **_errors(slot),
         **_wakes(slot),
         "nextWake": None,
@@ -107,11 +109,19 @@ def view(tx: Tx, registry: SlotRegistry, slot: Slot, *, now: Instant) -> dict[st
     }
     if isinstance(defined, Unusable):
         return {**shared, "enabled": False}
+    if isinstance(defined.written, ReportedSlot):
+        return {**defined.written.to_json(), **shared}
     at = sides(slot, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
     run = sending_run(tx, slot)
     is_to_be_sent = run is not None and run.outcome == "waiting"
     wake_at = run.next_attempt_at if run is not None and is_to_be_sent else at.wake_at
     return {**slot_json(defined.written), **shared, "nextWake": at_text(wake_at), "nextPoll": at_text(at.poll_at)}
+
+
+def _source(slot: Slot, registry: SlotRegistry, defined: Defined | Unusable) -> str:
+    if slot.name in registry.names:
+        return "settings"
+    return "agent" if isinstance(defined, Defined) and isinstance(defined.written, ReportedSlot) else "store"
 
 
 def _status(slot: Slot, defined: Defined | Unusable, trouble: SlotFinding | None, now: Instant) -> dict[str, Any]:
@@ -138,8 +148,10 @@ def _status(slot: Slot, defined: Defined | Unusable, trouble: SlotFinding | None
     }
 
 
-def _quota(slot: Slot, now: Instant) -> dict[str, Any]:
+def _quota(slot: Slot, defined: Defined | Unusable, now: Instant) -> dict[str, Any]:
     reading = decode_reading(slot.reading)
+    if reading is not None and isinstance(defined, Defined) and not defined.rules.is_polled:
+        reading = still_open(reading, now)  # nothing polls it, so a window that has ended says nothing any more
     start = None
     if reading is not None and reading.reset_at is not None and reading.window is not None:
         start = reading.reset_at - reading.window

@@ -61,6 +61,22 @@ class ReadingRecorder:
         self._tell_reading(tx, slot, after, now)
         return self._finish(tx, slot, after, rules, now, has_statistics)
 
+    def note_report(
+        self,
+        tx: Tx,
+        slot: Slot,
+        rules: SlotRules,
+        reading: Reading,
+        *,
+        exhausted_until: Instant | None,
+        now: Instant,
+    ) -> None:
+        """An agent reported its quota with a turn. The program says whether it is used up; the percentage does not
+        decide."""
+        after = was_read(slot, rules, reading, now=now)._replace(exhausted_until=exhausted_until)
+        self._tell_reading(tx, slot, after, now)
+        self._finish(tx, slot, after, rules, now, has_statistics=False)
+
     def _finish(self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, now: Instant, has_statistics: bool) -> Slot:
         after = self._confirm_wake(tx, before, after, now)
         save(tx, after, rules, now=now, has_statistics=has_statistics)
@@ -74,7 +90,7 @@ class ReadingRecorder:
         return after
 
     def _confirm_wake(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> Slot:
-        """Check whether the sent wake is confirmed by now; its run ends with it."""
+        """Check whether the wake that was sent is confirmed; confirmation ends its run."""
         if before.pending_at is None:
             return after
         if after.pending_at is None and after.wake_disabled_at == before.wake_disabled_at:

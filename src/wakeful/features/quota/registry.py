@@ -10,6 +10,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict
 from wakeful.core.slot.slot import Slot, SlotRules
 from wakeful.core.time.timing import Times
+from wakeful.features.quota.reported import REPORTED_RULES, ReportedQuota, ReportedSlot, reported_slot
 from wakeful.ports.quota import QuotaProvider
 
 MakeProvider: TypeAlias = Callable[[str, AnySlot], QuotaProvider]
@@ -32,7 +33,9 @@ class Defined:
 
     __slots__ = ("is_from_settings", "provider", "rules", "written")
 
-    def __init__(self, written: AnySlot, rules: SlotRules, provider: QuotaProvider, is_from_settings: bool) -> None:
+    def __init__(
+        self, written: AnySlot | ReportedSlot, rules: SlotRules, provider: QuotaProvider, is_from_settings: bool
+    ) -> None:
         self.written: Final = written
         self.rules: Final = rules
         self.provider: Final = provider
@@ -119,7 +122,11 @@ class SlotRegistry:
 
     def _from_store(self, name: str, definition: str) -> Defined | Unusable:
         try:
-            return self.define(name, json.loads(definition))
+            data = json.loads(definition)
+            reported = reported_slot(data)
+            if reported is not None:
+                return Defined(reported, REPORTED_RULES, ReportedQuota(reported.agent), False)
+            return self.define(name, data)
         except Invalid as invalid:
             return Unusable("; ".join(map(str, invalid.errors)))
         except Exception as error:  # a bad stored text affects only this slot

@@ -28,7 +28,7 @@ class SlotAlarmTimes(NamedTuple):
 
 
 def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> SlotAlarmTimes:
-    """The alarm times that follow from its row."""
+    """The alarm times derived from a slot's row."""
     stats_at = stats_due_at(slot, rules) if has_statistics else None
     return SlotAlarmTimes(wake_due_at(slot, rules), poll_due_at(slot, rules, now=now), stats_at)
 
@@ -45,7 +45,7 @@ def alarms_of(slot: Slot, at: SlotAlarmTimes) -> Sequence[Alarm]:
 
 
 def silence(tx: Tx, slot: Slot) -> None:
-    """Remove its alarms."""
+    """Remove a slot's alarms."""
     for kind in SLOT_ALARMS:
         tx.alarms.remove_many(kind, [slot.slot_id])
 
@@ -56,7 +56,7 @@ def owner_of(tx: Tx, name: str) -> int:
 
 
 def slot_named(owner: str) -> str | None:
-    """The slot named by an owner; None if it is not a slot's."""
+    """The slot with this owner name; None if the owner is not a slot."""
     return owner.removeprefix(OWNER) if owner.startswith(OWNER) else None
 
 

@@ -15,7 +15,7 @@ from wakeful.ports.store import Tx
 
 
 class UpcomingWakes:
-    """Lists them; there are few slots, so all are read."""
+    """Lists upcoming wakes; there are few slots, so all are read."""
 
     def __init__(self, registry: SlotRegistry) -> None:
         self._registry = registry

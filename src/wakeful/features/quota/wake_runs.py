@@ -1,4 +1,4 @@
-"""Manages the runs of wakes: what to send, and what a result means for the run and its slot."""
+"""Manages wake runs: what to send, and what a result means for the run and its slot."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ from wakeful.core.run.results import (
     Unconfirmed,
     Unproven,
 )
-from wakeful.core.run.runs import ERRORS, Run
+from wakeful.core.run.runs import ERRORS, Run, idempotency_key
 from wakeful.core.run.settlement import Close, Settlement, Wait, after_cancel
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import after_crash
@@ -67,7 +67,7 @@ class WakeSpec(NamedTuple):
 
 
 class WakeRuns:
-    """Manages the runs of wakes."""
+    """Manages wake runs."""
 
     kind = WAKE
     admits_without_locks = True
@@ -138,7 +138,7 @@ class WakeRuns:
         if slot is None:
             return "its slot was removed"
         # A provider that deduplicates must not drop the forced retry as a repeat of the first wake.
-        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}{'-forced' if is_second(slot, run.run_id) else ''}"
+        key = idempotency_key(self._store_id, run) + ("-forced" if is_second(slot, run.run_id) else "")
         fire = Fire.of(run, f"slot:{slot.name}", key)
         is_manual = run.trigger == "manual"
         # A retry after a failure or a crash reads the quota first: the wake may have arrived.

@@ -31,7 +31,7 @@ class WakeAlarms:
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Decide every slot whose wake alarm is due."""
         slots = tx.slots.due(ALARM_WAKE, now=due_by, limit=limit)
-        due = [one for slot in slots if (one := self._decide(tx, slot, now, gap_reason)) is not None]
+        due = [wake for slot in slots if (wake := self._decide(tx, slot, now, gap_reason)) is not None]
         return RingResult(due, len(slots))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:

@@ -1,4 +1,4 @@
-"""The health check of slots: finds what is stuck, and restarts it.
+"""The slots' health check: finds and restarts stuck slots.
 
 A slot depends on three alarms and sometimes on one run. All are derived from its row, so anything missing or wrong is
 found by deriving it again. Our own code should never cause that, but a database that was repaired, edited by hand or

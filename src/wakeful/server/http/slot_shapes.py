@@ -19,7 +19,7 @@ class Slot(Shape):
     """A slot: definition and state. The fields of the definition are added from its description (`api`)."""
 
     name: str
-    source: Literal["settings", "store"]
+    source: Annotated[Literal["settings", "store", "agent"], Field(description="agent: reported by its turns")]
     status: Literal["new", "warm", "cold", "waking", "exhausted", "failing", "disabled", "off", "invalid"]
     status_reason: str | None
     cure: str | None

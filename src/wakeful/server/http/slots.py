@@ -14,6 +14,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.features.quota.feature import Quota
+from wakeful.features.schedules.ledger import Search
 from wakeful.server.http import shapes, slot_shapes
 from wakeful.server.http.requests import new_router, read_json, read_object, run_cursor
 from wakeful.server.http.runs import runs_page
@@ -21,6 +22,7 @@ from wakeful.server.http.schedules import LIMIT, Cursor, Limit
 from wakeful.server.http.shapes import answer, body, problems
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}", re.ASCII)
+_KNOWN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)  # the slot of an agent has a longer name
 # Read-only fields: ignored in a PUT, as with schedules.
 READ_BACK: Final = frozenset(field.alias or name for name, field in slot_shapes.Slot.model_fields.items())
 PATCH_BODY: Final = {
@@ -33,7 +35,7 @@ PATCH_BODY: Final = {
     }
 }
 
-NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_NAME.pattern}$"}, examples=["main"])]
+NamePath = Annotated[str, Path(json_schema_extra={"pattern": f"^{_KNOWN.pattern}$"}, examples=["main"])]
 
 
 def routes(app: Wakeful, quota: Callable[[], Quota]) -> APIRouter:
@@ -74,7 +76,7 @@ def _add_runs(router: APIRouter, app: Wakeful, quota: Callable[[], Quota]) -> No
         before_id = run_cursor(cursor)
         await quota().get(_known(name))
         try:
-            return await runs_page(app, f"slot:{name}", limit=limit, before_id=before_id, outcome=outcome)
+            return await runs_page(app, Search(f"slot:{name}", outcome), limit=limit, before_id=before_id)
         except NotFound:  # never woken
             return JSONResponse({"runs": [], "next": None})
 
@@ -91,7 +93,7 @@ def _add_writes(router: APIRouter, quota: Callable[[], Quota]) -> None:
         },
     )
     async def put_slot(name: NamePath, request: Request) -> Response:
-        """A slot from the settings is read-only here: 409 names the file."""
+        """A slot from the settings is read-only: 409 names the file."""
         if not _NAME.fullmatch(name):
             refuse("name", f"{shown(name)} is not a name; use 1 to 32 letters, digits and . _ -")
         is_new = await quota().put(name, await _written(request))
@@ -132,7 +134,7 @@ def _add_commands(router: APIRouter, quota: Callable[[], Quota]) -> None:
         },
     )
     async def wake_slot(name: NamePath, request: Request) -> Response:
-        """The run ends when a poll shows the wake, or the retry window is over."""
+        """The run ends when a poll shows the wake, or when the retry window is over."""
         await read_object(request, known=())
         run_id = await quota().wake(_known(name))
         return JSONResponse({"runId": str(run_id)}, 202)
@@ -161,7 +163,7 @@ def _add_commands(router: APIRouter, quota: Callable[[], Quota]) -> None:
 
 
 def _known(name: str) -> str:
-    if not _NAME.fullmatch(name):
+    if not _KNOWN.fullmatch(name):
         raise NotFound(f"there is no slot {shown(name)}")
     return name
 

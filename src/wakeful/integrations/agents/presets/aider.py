@@ -1,6 +1,6 @@
 """Aider. No JSON, and exit code 0 whatever happens: the line with the tokens proves that a model answered.
 
-It has no sessions; its chat history is a file, so a session is a file of ours that it continues."""
+It has no sessions; its chat history is a file, so a session is a file that we keep and it continues."""
 
 import re
 from dataclasses import replace

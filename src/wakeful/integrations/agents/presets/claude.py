@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_cost, usage_of
+from wakeful.core.slot.windows import LENGTHS, UsageWindow
 from wakeful.core.time.instants import SECOND, Instant
 from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.claude_stream import Events, result_of
@@ -18,6 +19,7 @@ from wakeful.integrations.agents.presets.preset import (
     Reading,
     ReadMoment,
 )
+from wakeful.integrations.agents.presets.windows import instant_of, percentage_of
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 
 _LOST: Final = "No conversation found"
@@ -38,7 +40,7 @@ def launch(ask: Ask) -> Launch:
 def _tools(url: str) -> list[str]:
     """Our MCP server, and the permission to use it. The token is not on the command line: other users can read that."""
     headers = {"Authorization": f"Bearer ${{{TOKEN_VARIABLE}}}"}
-    # Offered at once: otherwise its model has to search for tools that it does not know of.
+    # Offered immediately: otherwise its model has to search for tools that it does not know of.
     config = {"mcpServers": {TOOLS: {"type": "http", "url": url, "headers": headers, "alwaysLoad": True}}}
     return [f"--mcp-config={json.dumps(config)}", f"--allowedTools=mcp__{TOOLS}"]
 
@@ -46,7 +48,7 @@ def _tools(url: str) -> list[str]:
 def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
     usage, totals = (_labelled(found, events) for found in _usage(events))
-    reading = result_of(printed, events, usage, totals)
+    reading = replace(result_of(printed, events, usage, totals), windows=_windows(events))
     if reading.kind != "failed":
         return reading
     said = reading.text or ""
@@ -68,10 +70,28 @@ def _reset(events: Events, said: str, printed: Printed, now: ReadMoment) -> Inst
     return None
 
 
-def _usage(events: Events) -> tuple[Usage | None, Usage | None]:
-    """Of this turn, and what a session has cost in all: a version that has no figure for the turn alone reports that.
+def _windows(events: Events) -> tuple[UsageWindow, ...]:
+    """The windows of the account, from the last event. A window that is used up refuses nothing while the account pays
+    for more (`isUsingOverage`): the status of the request decides."""
+    info = next((event.get("rate_limit_info") for event in reversed(list(of_type(events, "rate_limit_event")))), None)
+    by_name = at(info, "unifiedWindows")
+    is_rejected = text_at(info, "status") == "rejected"
+    found = by_name.items() if isinstance(by_name, dict) else ()
+    return tuple(
+        UsageWindow(
+            str(name),
+            percentage_of(at(window, "utilization"), times=100),
+            instant_of(at(window, "resetsAt")),
+            LENGTHS.get(name),
+            is_rejected and text_at(window, "status") == "rejected",
+        )
+        for name, window in found
+    )
 
-    All models are added up, because helpers of the agent may use others."""
+
+def _usage(events: Events) -> tuple[Usage | None, Usage | None]:
+    """This turn's usage, and the session's total cost, which versions without a figure per turn report. All models are
+    added up, because the agent's helpers may use others."""
     result = last(events, "result")
     if result is None:
         return None, None
@@ -91,7 +111,7 @@ def _usage(events: Events) -> tuple[Usage | None, Usage | None]:
 
 
 def _labelled(usage: Usage | None, events: Events) -> Usage | None:
-    """Without a key of its own the program is logged in with a subscription: it prints what the tokens would cost."""
+    """Without an API key the program is logged in with a subscription: it prints what the tokens would cost."""
     init = next((event for event in of_type(events, "system") if text_at(event, "subtype") == "init"), None)
     if usage is None or init is None or text_at(init, "apiKeySource") != "none" or "cost" not in usage:
         return usage

@@ -15,19 +15,19 @@ Events = list[dict[str, Any]]
 def session_in(events: Events) -> str | None:
     """The session id, from the last event that has one."""
     found = (session_id_of(event.get("session_id")) for event in reversed(events))
-    return next((one for one in found if one is not None), None)
+    return next((session_id for session_id in found if session_id is not None), None)
 
 
 def refused_in(events: Events) -> tuple[str, ...]:
-    """The tools that were not run for lack of permission, each once."""
+    """The tools that were not run for lack of permission, without duplicates."""
     result = last(events, "result") or {}
     denials = at(result, "permission_denials")
-    names = [text_at(one, "tool_name") for one in denials] if isinstance(denials, list) else []
+    names = [text_at(denial, "tool_name") for denial in denials] if isinstance(denials, list) else []
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usage | None = None) -> Reading:
-    """What the `result` says; anything else is a failure with the program's own message."""
+    """The reply in the `result` event; anything else is a failure with the program's own message."""
     result = last(events, "result")
     session_id, refused = session_in(events), refused_in(events)
     if result is None:
@@ -44,6 +44,6 @@ def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usa
 
 
 def error_messages(events: Events) -> tuple[str, ...]:
-    """What `error` events say."""
+    """The messages of `error` events."""
     found = (text_at(event, "message") or text_at(event, "error") for event in of_type(events, "error"))
-    return tuple(one for one in found if one)
+    return tuple(message for message in found if message)

@@ -6,7 +6,7 @@ from typing import Final
 
 from wakeful.core.run.usage import usage_of
 from wakeful.integrations.agents.limits import printed_reset
-from wakeful.integrations.agents.presets.codex_rollout import stored_reset
+from wakeful.integrations.agents.presets.codex_rollout import read_stored
 from wakeful.integrations.agents.presets.preset import (
     TOKEN_VARIABLE,
     TOOLS,
@@ -51,12 +51,12 @@ def _tools(url: str) -> list[str]:
         "startup_timeout_sec": 60,
     }
     table = ", ".join(f"{name} = {json.dumps(value)}" for name, value in values.items())
-    return ["-c", f"mcp_servers.{TOOLS}={{{table}}}"]  # in place of one that the person has registered
+    return ["-c", f"mcp_servers.{TOOLS}={{{table}}}"]  # replaces one that the person has registered
 
 
 def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
-    session_id = next((session_id_of(one.get("thread_id")) for one in of_type(events, "thread.started")), None)
+    session_id = next((session_id_of(event.get("thread_id")) for event in of_type(events, "thread.started")), None)
     completed, failed = last(events, "turn.completed"), last(events, "turn.failed")
     totals = usage_of(completed.get("usage")) if completed else None
     text = _reply(events)
@@ -98,5 +98,5 @@ PRESET: Final = Preset(
     login="run `codex login` or set the key that its model provider names",
     pass_env=("OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"),
     permissions=("read-only", "workspace-write", "danger-full-access"),
-    exact_reset=stored_reset,
+    read_stored=read_stored,
 )

@@ -52,13 +52,13 @@ def _when(event: dict[str, Any] | None, now: ReadMoment) -> Instant:
 
 def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
     names = {
-        at(one, "data", "toolCallId"): text_at(one, "data", "toolName")
-        for one in of_type(events, "tool.execution_start")
+        at(event, "data", "toolCallId"): text_at(event, "data", "toolName")
+        for event in of_type(events, "tool.execution_start")
     }
     denied = [
-        names.get(at(one, "data", "toolCallId")) or "a tool"
-        for one in of_type(events, "tool.execution_complete")
-        if text_at(one, "data", "error", "code") == "denied"
+        names.get(at(event, "data", "toolCallId")) or "a tool"
+        for event in of_type(events, "tool.execution_complete")
+        if text_at(event, "data", "error", "code") == "denied"
     ]
     return tuple(dict.fromkeys(denied))
 

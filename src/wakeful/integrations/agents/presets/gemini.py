@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wakeful.core.run.usage import Usage, added, is_count, usage
 from wakeful.integrations.agents.limits import printed_reset
+from wakeful.integrations.agents.presets.gemini_tools import prepare
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, loaded, text_at
 from wakeful.integrations.agents.reply import session_id_of
@@ -46,7 +47,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 
 def _object(text: str) -> Mapping[str, Any] | None:
-    """The JSON object at the end of a text, after any warnings."""
+    """The JSON object at the end of `text`, after any warnings."""
     begins = [found.start() for found in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
     for begin in reversed(begins):
         value = loaded(text[begin:])
@@ -68,10 +69,10 @@ def _usage(answer: Mapping[str, Any] | None) -> Usage | None:
         if not all(map(is_count, counts)) or not counts[-1]:
             continue
         sent, cached, answered, thought, both = counts
-        one = usage(
+        of_model = usage(
             input=sent, cachedInput=cached, output=answered + thought, reasoning=thought, total=both, model=model
         )
-        total = added(total, one)
+        total = added(total, of_model)
     return total
 
 
@@ -98,4 +99,5 @@ PRESET: Final = Preset(
     login="log in with `gemini` or set GEMINI_API_KEY",
     pass_env=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_APPLICATION_CREDENTIALS"),
     permissions=("default", "auto_edit", "yolo", "plan"),
+    prepare=prepare,
 )

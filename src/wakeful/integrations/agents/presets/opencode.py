@@ -44,7 +44,7 @@ def _tools(url: str) -> dict[str, str]:
 
 def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
-    session_id = next((session_id_of(one.get("sessionID")) for one in events), None)
+    session_id = next((session_id_of(event.get("sessionID")) for event in events), None)
     used, refused, text = _usage(events), _refused(events), _reply(events)
     error = last(events, "error")
     if error is None and text is not None and printed.code == 0:

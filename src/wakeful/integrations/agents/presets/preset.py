@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.usage import Usage
+from wakeful.core.slot.windows import UsageWindow
 from wakeful.core.time.instants import Instant
 from wakeful.integrations.agents.arrivals import Arrivals
 
@@ -66,7 +67,7 @@ ReadingKind: TypeAlias = Literal["answered", "failed", "limited", "lost"]
 class Reading:
     """What the output of one turn means.
 
-    `answered` requires evidence of an answer. `limited`: a usage limit is used up until `reset_at`. `lost`: the
+    `answered` requires evidence of an answer. `limited`: a usage limit is reached until `reset_at`. `lost`: the
     program no longer knows the session."""
 
     kind: ReadingKind
@@ -77,11 +78,16 @@ class Reading:
     totals: Usage | None = None  # of the whole session so far, for programs that report nothing else
     refused: tuple[str, ...] = ()  # tools it did not run for lack of permission
     reset_at: Instant | None = None
+    windows: tuple[UsageWindow, ...] = ()  # of the account, as far as the program reports them
 
 
 Read: TypeAlias = Callable[[Printed, ReadMoment], Reading]
-ExactReset: TypeAlias = Callable[[Reading, Mapping[str, str]], Instant | None]
-"""The reset of a limit to the second, read from what the program stores on disk; given its environment. May block."""
+ReadStored: TypeAlias = Callable[[Reading, Mapping[str, str]], Reading]
+"""Completes a reading from what the program stores on disk, given its environment: its windows, and the reset of a
+limit to the second. May block."""
+
+Prepare: TypeAlias = Callable[[Ask, Mapping[str, str]], Mapping[str, str]]
+"""Writes what a program must find on disk before it starts; given its environment. Returns variables. May block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +104,9 @@ class Preset:
     takes_other_permissions: bool = True  # an unknown value is passed on, for newer versions
     resumes: bool = True
     names_sessions: bool = False  # the caller chooses the session's id
-    history: str = ""  # the file with its sessions, of ours, in `Ask.folder`: with {session}
+    history: str = ""  # our file for its sessions, in `Ask.folder`: with {session}
     reports_usage: bool = True
     documented_only: bool = False  # written from its documentation, never run
-    exact_reset: ExactReset | None = None  # for programs that print the minute of a reset and store the second
+    read_stored: ReadStored | None = None  # for programs that store more about limits than they print
+    prepare: Prepare | None = None  # for programs that take our MCP server only from a file
     env: Mapping[str, str] = field(default_factory=dict)  # defaults for running headless; the daemon's own values win
