@@ -143,9 +143,30 @@ async def test_importing_twice_at_once_writes_once(tmp_path: Path) -> None:
         assert [schedule["slug"] for schedule in listed] == ["daily"]
 
 
+async def test_only_what_is_chosen_is_taken(tmp_path: Path) -> None:
+    """By slug, or all but some; the rest is neither written nor switched off."""
+    table = tmp_path / "table"
+    table.write_text("@daily /bin/one\n@daily /bin/two\n@daily /bin/three\n@reboot /bin/four\n")
+    body = {"kind": "crontab", "path": str(table)}
+    async with served(tmp_path) as api:
+        plan = (await api.post("/api/import", {**body, "except": ["two"]})).body
+        assert [entry["slug"] for entry in plan["entries"]] == ["one", "three", None]
+        done = (await api.post("/api/import?apply=true", {**body, "only": ["three", "one"], "except": ["one"]})).body
+        assert [entry["slug"] for entry in done["entries"]] == ["three"]
+        nothing = (await api.post("/api/import?apply=true", {**body, "only": []})).body
+        assert nothing["entries"] == []
+        refused = await api.post("/api/import?apply=true", {**body, "only": ["three", "five"]})
+        assert refused.status == 400 and "there is no entry 'five' in this source; there are one, two" in str(
+            refused.body
+        )
+        assert [one["slug"] for one in (await api.get("/api/schedule")).body["schedules"]] == ["three"]
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        ({"kind": "crontab", "content": "@daily x\n", "only": "x"}, "only"),
+        ({"kind": "crontab", "content": "@daily x\n", "except": [1]}, "except"),
         ({"kind": "cron"}, "kind"),
         ({"kind": "crontab", "content": "x", "path": "/x"}, "content"),
         ({"kind": "crontab", "path": "etc/crontab"}, "path"),

@@ -7,6 +7,7 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,8 @@ from typing import Any, Final, Literal, TypeAlias
 from wakeful.app.bootstrap import Parts, resolve_zone
 from wakeful.app.definition_files import digest_of
 from wakeful.app.facade import Wakeful
-from wakeful.core.errors import Invalid
+from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.fields import shown
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.definition import RESERVED_SLUGS
 from wakeful.core.schedule.definition_json import encode_definition
@@ -36,14 +38,16 @@ from wakeful.ports.store import Tx
 InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs blocking work."""
 Fitted: TypeAlias = tuple[dict[str, Any], str | None] | Invalid
-"""A schedule, and how it differs from the source; or why it cannot be one."""
+"""A schedule, and how it differs from the source; or why the entry cannot become a schedule."""
 Action: TypeAlias = Literal["create", "update", "unchanged", "refused"]
 SHOWN: Final = 3
+_SLOT: Final = "slot:"
+"""The prefix of a slot's name in a handover's journal."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedEntry:
-    """What becomes of one entry."""
+    """The plan for one entry."""
 
     entry: Entry
     slug: str | None
@@ -95,6 +99,19 @@ class ImportPlan:
         """The plan of a handover: entries that cannot be switched off in their source are refused."""
         return replace(self, entries=[_switchable(planned) for planned in self.entries])
 
+    def chosen(self, only: Sequence[str] | None, leaving: Sequence[str] = ()) -> "ImportPlan":
+        """The plan restricted to these entries, by slug, or without the excluded ones. Raises `Invalid`."""
+        known = [planned.slug for planned in self.entries if planned.slug is not None]
+        for name, slugs in (("only", only or ()), ("except", leaving)):
+            for slug in slugs:
+                if slug not in known:
+                    there = f"; there are {', '.join(known[:20])}" if known else ""
+                    raise Invalid(FieldError(name, f"there is no entry {shown(slug)} in this source{there}"))
+        wanted = (set(known) if only is None else set(only)) - set(leaving)
+        is_whole = only is None  # then what has no slug is shown too, with the reason why it is refused
+        kept = [entry for entry in self.entries if entry.slug in wanted or (entry.slug is None and is_whole)]
+        return replace(self, entries=kept)
+
     @property
     def writable(self) -> list[PlannedEntry]:
         return [planned for planned in self.entries if planned.action in ("create", "update")]
@@ -109,7 +126,7 @@ class _Names:
     slots: frozenset[str] = frozenset()
 
     def slug_for(self, entry: Entry) -> str:
-        """The slug of an entry: the one it has, else one that is free."""
+        """An entry's slug: its existing one, else a free one."""
         origin = self.known.get((entry.place, entry.ref))
         if origin is not None:
             return origin.name
@@ -122,7 +139,7 @@ class _Names:
 
 
 class Importer:
-    """Imports of one app."""
+    """One app's imports."""
 
     def __init__(
         self,
@@ -145,13 +162,13 @@ class Importer:
             parts.clock,
             host=socket.gethostname(),
             switches=switches(self._in_thread, backups=(self._home or Path.home()) / "imported"),
-            activate=_activate,
+            activate=self._activate,
             ring_bell=parts.engine.ring_bell,
         )
         return self._handovers
 
     async def context(self, *, is_adopting: bool = False) -> Context:
-        """What reading depends on, on this machine."""
+        """What reading sources depends on, for this machine."""
         return Context(
             now=self._app.moment().now,
             zone=resolve_zone("local"),
@@ -167,7 +184,7 @@ class Importer:
     async def plan(
         self, kind: str, *, content: str | None = None, path: Path | None = None, context: Context | None = None
     ) -> ImportPlan:
-        """What importing would do; raises `SourceRefused` if a file cannot be read as a whole."""
+        """Plan an import; raises `SourceRefused` if a file cannot be read as a whole."""
         if kind not in KINDS:
             raise Conflict(f"{kind!r} is not a kind of import; there are {', '.join(KINDS)}")
         context = context or await self.context()
@@ -191,17 +208,15 @@ class Importer:
 
         def then(tx: Tx, now: Instant) -> None:
             for planned in write:
-                self._begin(tx, planned, now)
+                self._begin(tx, planned, now, is_handed=planned in handed)
             for planned in handed:
-                await_handover(tx, planned.slug or "", now=now)
+                if planned.entry.becomes == "schedule":
+                    await_handover(tx, planned.slug or "", now=now)
             tx.origins.put_many([_origin(plan.kind, planned, now) for planned in write])
             if journal is not None:
                 tx.handovers.put(journal)
 
         self._write_files(write)
-        for planned in write:
-            if planned.entry.becomes == "slot" and self._quota is not None:
-                await self._quota().put(planned.slug or "", planned.definition or {})
         schedules = [planned for planned in write if planned.entry.becomes == "schedule"]
         await self._app.put_all({planned.slug or "": planned.definition for planned in schedules}, then=then)
         if journal is not None and self._handovers is not None:
@@ -210,13 +225,19 @@ class Importer:
 
     def _journal(self, kind: str, handed: Sequence[PlannedEntry]) -> Handover:
         now = self._app.moment().now
-        off = [{"kind": one.entry.off.kind, "what": one.entry.off.what} for one in handed if one.entry.off is not None]
-        body = json.dumps({"slugs": [one.slug for one in handed], "off": off}, ensure_ascii=False)
+        off = [
+            {"kind": planned.entry.off.kind, "what": planned.entry.off.what}
+            for planned in handed
+            if planned.entry.off is not None
+        ]
+        body = json.dumps({"slugs": [_named(planned) for planned in handed], "off": off}, ensure_ascii=False)
         journal_id, host = secrets.token_hex(8), socket.gethostname()
         return Handover(journal_id, kind, host, "written", next_hand(now), None, body, None, now, now)
 
-    def _begin(self, tx: Tx, planned: PlannedEntry, now: Instant) -> None:
+    def _begin(self, tx: Tx, planned: PlannedEntry, now: Instant, *, is_handed: bool) -> None:
         slug, entry = planned.slug, planned.entry
+        if slug is not None and entry.becomes == "slot" and self._quota is not None:
+            self._begin_slot(tx, self._quota(), planned, now, is_handed=is_handed)
         if slug is None or planned.action != "create" or entry.becomes != "schedule":
             return
         if entry.last_run is not None:
@@ -225,6 +246,22 @@ class Importer:
             commands.adopt_session(tx, slug, entry.session)
         if entry.is_paused:
             commands.pause(tx, slug, hooks=self._app.hooks, now=now)
+
+    def _begin_slot(self, tx: Tx, quota: Quota, planned: PlannedEntry, now: Instant, *, is_handed: bool) -> None:
+        """A new slot is off while its source is on, or if it is off in the source. A changed slot stays on or off."""
+        slug, slot = planned.slug or "", planned.definition or {}
+        if planned.action == "create":
+            quota.put_within(tx, slug, {**slot, "enabled": not is_handed and not planned.entry.is_paused}, now=now)
+        else:
+            quota.patch_within(tx, slug, slot, now=now)
+
+    def _activate(self, tx: Tx, name: str, off_at: Instant, hand_at: Instant, now: Instant) -> None:
+        with suppress(NotFound):  # removed meanwhile
+            if name.startswith(_SLOT):
+                if self._quota is not None:
+                    self._quota().patch_within(tx, name.removeprefix(_SLOT), {"enabled": True}, now=now)
+                return
+            take_over(tx, name, off_at=off_at, hand_at=hand_at, now=now)
 
     def _write_files(self, write: Sequence[PlannedEntry]) -> None:
         """Secrets go into files that only their owner can read."""
@@ -327,11 +364,9 @@ def _handover_json(row: Handover) -> dict[str, Any]:
     return {"id": row.handover_id, "stage": row.stage, "handAt": format_instant(row.hand_at), "problem": row.problem}
 
 
-def _activate(tx: Tx, slug: str, off_at: Instant, hand_at: Instant, now: Instant) -> None:
-    try:
-        take_over(tx, slug, off_at=off_at, hand_at=hand_at, now=now)
-    except NotFound:  # removed meanwhile
-        return
+def _named(planned: PlannedEntry) -> str:
+    """The journal's names for what it starts."""
+    return f"{_SLOT if planned.entry.becomes == 'slot' else ''}{planned.slug}"
 
 
 def _is_debian_cron() -> bool:

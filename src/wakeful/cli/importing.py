@@ -25,17 +25,28 @@ _DONE: Final = {"create": "created", "update": "updated"}
 @click.option(
     "--apply", "is_applied", is_flag=True, help="Write the schedules; without this option nothing is changed."
 )
-@click.option("--adopt", is_flag=True, help="Leave the job in its system, and start it there.")
-@click.option("--disable-source", is_flag=True, help="With --apply: switch the source off, without losing a run.")
+@click.option("--adopt", is_flag=True, help="Leave the job where it is; Wakeful only starts it.")
+@click.option("--only", metavar="SLUG", multiple=True, help="Import only this entry. Repeatable.")
+@click.option("--except", "leaving", metavar="SLUG", multiple=True, help="Do not import this entry. Repeatable.")
+@click.option("--disable-source", is_flag=True, help="With --apply: switch off the source without losing a run.")
 def import_command(
-    invocation: Invocation, kind: str, path: Path | None, is_applied: bool, adopt: bool, disable_source: bool
+    invocation: Invocation,
+    kind: str,
+    path: Path | None,
+    is_applied: bool,
+    adopt: bool,
+    only: tuple[str, ...],
+    leaving: tuple[str, ...],
+    disable_source: bool,
 ) -> None:
     """Import schedules from crontab, systemd, OpenClaw and others.
 
-    Shows what each entry would become: when it runs in words, its next times there and here, and what is not carried
-    over. PATH is a file or folder; without it the system's own places are read. Importing twice changes nothing.
+    Shows what each entry would become: its timing in words, its next times in both systems, and what is not carried
+    over. PATH is a file or folder; without it, the usual locations are read. Importing again changes nothing unless the
+    source has changed.
     """
-    body = {"kind": kind, **({} if path is None else {"path": str(path.absolute())})}
+    body: dict[str, Any] = {"kind": kind, "only": list(only) or None, "except": list(leaving) or None}
+    body |= {} if path is None else {"path": str(path.absolute())}
     query = {"apply": is_applied or None, "adopt": adopt or None, "disableSource": disable_source or None}
     told = invocation.daemon().ask("POST", "/api/import", query=query, body=body, timeout=IMPORT_TIMEOUT).body
     if invocation.is_json:

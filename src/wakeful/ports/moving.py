@@ -1,4 +1,4 @@
-"""The port to what was moved in: where definitions came from, and handovers from other schedulers."""
+"""The port for imported definitions: where definitions came from, and handovers from other schedulers."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
@@ -13,7 +13,7 @@ class Origin(NamedTuple):
 
     source: str  # the kind of import, or `apply`
     place: str  # the file, the folder or the system it was read from
-    ref: str  # its identity there
+    ref: str  # its identity in that source
     kind: str  # what it became: schedule, workflow or slot
     name: str
     digest: str  # of the definition as it was taken over
@@ -29,7 +29,7 @@ class Handover(NamedTuple):
     stage: Stage
     hand_at: Instant  # instants before it belong to the source
     off_at: Instant | None  # when switching the source off began
-    body: str  # JSON: what to switch off there, and what to start here
+    body: str  # JSON: what to switch off in the source, and what to start in Wakeful
     problem: str | None
     created_at: Instant
     updated_at: Instant
@@ -55,7 +55,7 @@ class Handovers(Protocol):
     def get(self, handover_id: str) -> Handover | None: ...
 
     def open(self) -> list[Handover]:
-        """Those that are not finished, oldest first."""
+        """Unfinished handovers, oldest first."""
         ...
 
 
@@ -65,7 +65,7 @@ class SourceSwitch(Protocol):
     async def is_off(self, what: Sequence[Mapping[str, Any]]) -> bool: ...
 
     async def switch_off(self, what: Sequence[Mapping[str, Any]], *, within: Duration) -> None:
-        """Switch them off, with a backup; raises `SwitchFailed`. Doing it twice is harmless."""
+        """Switch these entries off, with a backup; raises `SwitchFailed`. Doing it twice is harmless."""
         ...
 
 

@@ -12,13 +12,13 @@ STEP: Final = 500
 
 
 def stored_files(tx: Tx) -> list[DefinitionFile]:
-    """All definitions that are kept in the store. Not in it: slots of wakeful.toml, workflows of Python modules,
-    schedules of agents, and one-shots that are done."""
+    """All definitions that are kept in the store. Slots in wakeful.toml, workflows in Python modules, agents' schedules
+    and finished one-shots are left out."""
     return [*_schedules(tx), *_workflows(tx), *_slots(tx)]
 
 
 def schedule_file(tx: Tx, slug: str) -> DefinitionFile | None:
-    """The file of one schedule; None if it is not exported."""
+    """One schedule's file; None if it is not exported."""
     rows = list(tx.schedules.by_slugs([slug]).values())
     return next(iter(_schedule_files(tx, rows)), None)
 

@@ -1,13 +1,14 @@
-"""The handover from another scheduler: no run lost, none doubled, whatever happens on the way.
+"""The handover from another scheduler: no run lost or duplicated, whatever happens during it.
 
 Theory of operation: a time H is chosen, a full minute at least 60 s ahead. Instants before H belong to the source,
-those from H on to us. Our schedules are written inactive, with a journal row, in one transaction. The source is
-switched off shortly before H, after the instants of the last minute have started there, and at the latest 5 s before
+those from H on to Wakeful. Our schedules are written inactive, with a journal row, in one transaction. The source is
+switched off shortly before H, after the instants of the last minute have started in it, and at the latest 5 s before
 H. Then our schedules become active, planned from H on. Each step is recorded before it is taken:
 
 - `written`: nothing has happened to the source. If H comes too close, a later one is chosen.
-- `switching`: the source is being switched off. After a restart it is looked at: if it is still on, a later H is
-  chosen; if it is off, our schedules become active, and what was due since H is due now.
+- `switching`: the source is being switched off; it was on when that began (`off_at`). After a failure or a restart it
+is checked: if it is still on, a later H is chosen; if it is off, our schedules become active, and what was due since H
+is due now. If switching it off took until after H, the source ran on until then, and H moves to that time.
 - `done`.
 
 So a process that dies at any point leaves either the source running, or a journal that the next start completes.
@@ -92,7 +93,8 @@ class Handovers:
                 return
             except SwitchFailed as failed:
                 log.warning("the source of an import (%s) cannot be switched off: %s", row.source, failed)
-                row = await self._later(row, str(failed))
+                # It may be off all the same, so nothing is forgotten; it is checked before anything else happens.
+                row = await self._save(self._after_switching(row)._replace(problem=str(failed)))
                 await self._sleep(TRY_AGAIN)
         log.error(
             "giving up the handover from %s: the source keeps running, and the imported schedules stay off", row.source
@@ -110,17 +112,21 @@ class Handovers:
                 return row
             return await self._save(row._replace(stage="switching", off_at=now))
         if not await self._is_off(row):
-            now = self._clock.read().now
-            if now >= latest:
-                return await self._later(row, None)
+            if self._clock.read().now >= latest:
+                return await self._later(row, row.problem)
+            row = await self._save(row._replace(off_at=now))  # it was on when it was checked
             await self._switch_off(row, within=latest - now)
-        now = self._clock.read().now
-        if not await self._is_off(row):
-            raise SwitchFailed("it is still on")
-        return await self._finish(row, now)
+            row = self._after_switching(row)
+            if not await self._is_off(row):
+                raise SwitchFailed("it is still on")
+        return await self._finish(row, self._clock.read().now)
+
+    def _after_switching(self, row: Handover) -> Handover:
+        """If the switch was slow or the machine slept, the source may have run instants after H."""
+        return row._replace(hand_at=max(row.hand_at, self._clock.read().now + 1))
 
     async def _later(self, row: Handover, problem: str | None) -> Handover:
-        """Choose a later handover: until then the source runs on."""
+        """Choose a later handover time; the source keeps running until then."""
         hand_at = next_hand(self._clock.read().now)
         log.info("the handover from %s is postponed until %s", row.source, format_instant(hand_at))
         return await self._save(row._replace(stage="written", hand_at=hand_at, off_at=None, problem=problem))

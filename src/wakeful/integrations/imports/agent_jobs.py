@@ -1,4 +1,4 @@
-"""What the readers of agents' schedulers share: JSON fields with their types, prompts, sessions, delivery."""
+"""The common part of the readers for agents' schedulers: JSON fields with their types, prompts, sessions, delivery."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -51,14 +51,14 @@ def object_of(job: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def whole_of(job: Mapping[str, Any], name: str) -> int | None:
-    """A field that is a number, as a whole one."""
+    """A numeric field as an integer."""
     value = job.get(name)
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return round(value) if is_number and abs(value) < 1e15 else None  # type: ignore[arg-type]  # is_number
 
 
 def instant_of(value: Any, zone: str = "UTC") -> Instant | None:
-    """An instant: milliseconds, or a text; without an offset in the given zone."""
+    """An instant: milliseconds, or a string; without an offset it is in the given zone."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return round(value)
     if isinstance(value, str) and value.strip():
@@ -94,7 +94,7 @@ def agent_of(context: Context, *names: str | None) -> dict[str, Any]:
 
 
 def given(job: Mapping[str, Any], names: Sequence[str], prefix: str = "") -> Iterator[str]:
-    """Those of these fields that have a value."""
+    """The fields that have a value."""
     return (f"{prefix}{name}" for name in names if job.get(name) not in (None, "", [], {}, False))
 
 

@@ -1,4 +1,4 @@
-"""The kinds of import: where each is found on this machine, and who reads it."""
+"""The kinds of import: where each is found on this machine, and its reader."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from wakeful.integrations.imports.places import existing, plain_files_in, printe
 
 @dataclass(frozen=True, slots=True)
 class ImportKind:
-    """One kind: its own places, the files of a given path, and its reader."""
+    """One kind of import: its default locations, the files at a given path, and its reader."""
 
     find: Callable[[Context], list[SourceFile]]
     open: Callable[[Path], list[SourceFile]]
@@ -71,7 +71,7 @@ KINDS: Final[Mapping[str, ImportKind]] = {
 
 
 def entries_of(kind: str, *, content: str | None, path: Path | None, context: Context) -> list[Entry]:
-    """The entries of a source: a pasted text, a file or folder, or the system's own places."""
+    """A source's entries: from pasted text, a file or folder, or the default locations."""
     reader = KINDS[kind]
     if context.is_adopting and not reader.can_adopt:
         raise SourceRefused("", f"{kind} cannot be adopted: it has no way to start one of its jobs; import it instead")

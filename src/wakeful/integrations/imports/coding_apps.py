@@ -1,4 +1,4 @@
-"""Scheduled tasks of coding agents: Claude's `scheduled-tasks.json` with a `SKILL.md` for each prompt, and Codex's
+"""Coding agents' scheduled tasks: Claude's `scheduled-tasks.json` with a `SKILL.md` for each prompt, and Codex's
 `automations/ID/automation.toml`."""
 
 import re

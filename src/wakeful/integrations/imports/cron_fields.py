@@ -89,8 +89,8 @@ def cron_sets(expression: str, *, has_open_steps: bool = False) -> CronSets:
 
 @lru_cache(maxsize=512)
 def debian_times(expression: str, zone: str) -> WallRules:
-    """The times of an expression as Debian's cron and cronie have them: fixed times are made up after a gap and run
-    once when repeated, those with a `*` in the minute or the hour follow real time."""
+    """The times of an expression under the rules of Debian's cron and cronie: fixed times are made up after a gap and
+    run once when repeated, those with a `*` in the minute or the hour follow real time."""
     sets = cron_sets(expression)
     return WallRules(
         zone, sets.matches_day, sets.times, "skip" if sets.is_rhythm else "run", "twice" if sets.is_rhythm else "once"

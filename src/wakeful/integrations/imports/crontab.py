@@ -188,7 +188,7 @@ def _not_carried(table: _Table, expression: str) -> tuple[str, ...]:
 
 
 def _ref(table: _Table, text: str) -> str:
-    """Its command, so that a changed time is an update; numbered if it occurs more than once."""
+    """An entry's identity is its command, so that a changed time is an update; numbered if it occurs more than once."""
     count = table.seen[text] = table.seen.get(text, 0) + 1
     return text if count == 1 else f"{text} #{count}"
 

@@ -23,7 +23,7 @@ SourceTimes: TypeAlias = Callable[[Instant, int], Sequence[Instant]]
 
 
 class SourceRefused(Exception):
-    """A whole source is refused: the file, the line if there is one, and the reason. Nothing of it is taken over."""
+    """A whole source is refused: the file, the line if there is one, and the reason. Nothing in it is imported."""
 
     def __init__(self, place: str, reason: str, line: int | None = None) -> None:
         where = place if line is None else f"{place}, line {line}"
@@ -32,7 +32,7 @@ class SourceRefused(Exception):
 
 
 class EntryRefused(Exception):
-    """One entry cannot be taken over: the reason."""
+    """One entry cannot be imported: the reason."""
 
 
 def refuse(reason: str) -> NoReturn:
@@ -57,7 +57,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A text to read, and where it is from. `path` is None for pasted text."""
+    """Text to read, and where it is from. `path` is None for pasted text."""
 
     place: str
     text: str
@@ -67,7 +67,7 @@ class SourceFile:
 
 @dataclass(frozen=True, slots=True)
 class Off:
-    """How an entry is switched off in its source: what a `Switch` of its kind understands, as JSON."""
+    """How an entry is switched off in its source: JSON for the `Switch` of its kind."""
 
     kind: str
     what: Mapping[str, Any]
@@ -78,7 +78,7 @@ class Entry:
     """One entry of another scheduler."""
 
     place: str  # the file or system it is from
-    ref: str  # its identity there
+    ref: str  # its identity in the source
     source: str  # its own text, without secrets
     name: str  # what to call it
     line: int | None = None
@@ -91,7 +91,7 @@ class Entry:
     is_paused: bool = False
     session: str | None = None
     refused: str | None = None
-    is_skipped: bool = False  # not a job of the user; said, and left alone
+    is_skipped: bool = False  # not the user's job; reported, and left alone
     off: Off | None = None
     by_hand: str = "switch it off there"  # what to do without an `off`
     files: Mapping[str, str] = field(default_factory=dict)  # private files to write: secrets, by name
@@ -105,7 +105,7 @@ class Reader(Protocol):
 
 
 def slug_of(text: str) -> str:
-    """A slug made from any text."""
+    """A slug made from any string."""
     made = re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")
     return made[:56].strip("-._") or "job"
 
@@ -123,7 +123,7 @@ _ASSIGNED: Final = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)(\s*[=:]\s*)('[^']*'|\
 
 
 def masked(text: str) -> str:
-    """A text without secrets, as far as they can be recognised."""
+    """The text without secrets, as far as they can be recognised."""
 
     def hide(found: re.Match[str]) -> str:
         is_scheme = found[3].lower() in ("bearer", "basic")
@@ -161,7 +161,7 @@ def split_environment(variables: Mapping[str, str]) -> tuple[dict[str, str], lis
 
 
 def user_name() -> str:
-    """Who this process runs as."""
+    """The user this process runs as."""
     import pwd
 
     try:

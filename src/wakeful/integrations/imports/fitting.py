@@ -1,4 +1,4 @@
-"""Does our timing have the times of the source? Compared for the next hundred, and across changes of the clock."""
+"""Checks that our timing has the source's times: the next hundred, and those around clock changes."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -16,7 +16,7 @@ _AHEAD: Final = 800 * DAY
 
 
 def fit(schedule: Mapping[str, Any], times: SourceTimes, *, now: Instant) -> tuple[dict[str, Any], str | None]:
-    """The schedule, with rules for daylight saving if the source has others than we, and how it still differs."""
+    """The schedule, with the source's daylight saving rules if they differ from ours, and how it still differs."""
     first_problem: str | None = None
     for rules in _variants(schedule):
         candidate = {**schedule, **rules}
@@ -28,7 +28,7 @@ def fit(schedule: Mapping[str, Any], times: SourceTimes, *, now: Instant) -> tup
 
 
 def difference(timing: Timing, times: SourceTimes, *, now: Instant) -> str | None:
-    """The first time at which the two differ, in words."""
+    """The first difference between the two, in words."""
     for start, count in _starts(timing, now):
         ours, theirs = next_n(timing, start, count), tuple(times(start, count))
         for mine, other in zip(ours, theirs, strict=False):
@@ -54,7 +54,7 @@ def _timing(schedule: Mapping[str, Any], now: Instant) -> Timing:
 
 
 def _starts(timing: Timing, now: Instant) -> list[tuple[Instant, int]]:
-    """Now, and shortly before each change of the clock within about two years."""
+    """Now, and shortly before each clock change within about two years."""
     starts = [(now, COMPARED)]
     if not isinstance(timing, Cron) or timing.timezone is None:
         return starts

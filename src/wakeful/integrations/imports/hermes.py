@@ -1,4 +1,4 @@
-"""Hermes: `cron/jobs.json`, also of each profile. Its cron makes up what daylight saving leaves out, and runs a
+"""Hermes: `cron/jobs.json`, including each profile's. Its cron makes up what daylight saving leaves out, and runs a
 repeated time twice."""
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Kubernetes CronJobs: manifests in YAML or JSON, or what `kubectl get cronjobs` prints. They are adopted: a schedule
-here creates a job from the CronJob there. Its cron skips what daylight saving leaves out, and runs repeated times
-twice."""
+in Wakeful creates a job from the CronJob in the cluster. Its cron skips what daylight saving leaves out, and runs
+repeated times twice."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _SUSPEND: Final = '{"spec":{"suspend":true}}'
 
 
 def find_kubernetes(context: Context) -> list[SourceFile]:
-    """The CronJobs of the current cluster."""
+    """The current cluster's CronJobs."""
     found = printed(["kubectl", "get", "cronjobs", "--all-namespaces", "-o", "json"], "kubectl get cronjobs", context)
     return [] if found is None else [found]
 

@@ -39,6 +39,7 @@ from wakeful.integrations.imports.entries import (
 from wakeful.integrations.imports.places import existing, json_of, read_file, rows_of
 from wakeful.integrations.imports.wall_rules import WallRules
 
+_OWN_KEYS: Final = ("heartbeat:", "memory-core:", "skill-collection-review:")
 KIND: Final = "openclaw"
 TOP_OF_HOUR: Final = 5 * 60 * 1000
 _REPORTED: Final = ("thinking", "toolsAllow", "fallbacks", "lightContext", "allowUnsafeExternalContent")
@@ -99,8 +100,7 @@ def _entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
     name = text_of(job, "name") or ref
     if job.get("error"):
         return refused_entry(file, ref, job, str(job["error"]))
-    is_own = name.lower() in ("heartbeat", "system") or ref.startswith(("system:", "heartbeat"))
-    if is_own or job.get("owner") == "system" or object_of(job, "payload").get("kind") == "heartbeat":
+    if _is_own(ref, name, job):
         return refused_entry(file, ref, job, "it belongs to OpenClaw itself", is_skipped=True)
     try:
         schedule, times, stagger = _schedule(job, context)
@@ -123,6 +123,15 @@ def _entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
         session=target.removeprefix("session:") if target.startswith("session:") and not context.is_adopting else None,
         off=None if file.path is None else Off(KIND, {"path": file.place, "id": ref}),
     )
+
+
+def _is_own(ref: str, name: str, job: Mapping[str, Any]) -> bool:
+    """Whether OpenClaw made the job for itself: its heartbeat, or maintenance of its memory and skills."""
+    is_named = name.lower() in ("heartbeat", "system") or ref.startswith(("system:", "heartbeat"))
+    is_declared = (text_of(job, "declarationKey") or "").startswith(_OWN_KEYS)
+    is_managed = (text_of(job, "description") or "").startswith("[managed-by=")
+    is_beat = object_of(job, "payload").get("kind") == "heartbeat"
+    return is_named or is_declared or is_managed or is_beat or job.get("owner") == "system"
 
 
 def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
@@ -150,7 +159,7 @@ def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any]
         refuse("a weekday with + (both the date and the weekday) cannot be expressed as a schedule")
     zone = text_of(schedule, "tz") or context.zone
     sets = cron_sets(expression)
-    times = WallRules(zone, sets.matches_day, sets.times, "shift", "once")
+    times = WallRules(zone, sets.matches_day, sets.times, "shift", "once by the hour")
     stagger = whole_of(schedule, "staggerMs")
     if stagger is None:
         parts = expression.split()[-5:]
@@ -218,5 +227,5 @@ def is_enabled(path: Path, ref: str) -> bool:
 
 
 def program() -> str | None:
-    """Its program, if it is installed."""
+    """OpenClaw's program, if it is installed."""
     return shutil.which(KIND)

@@ -34,7 +34,7 @@ def read_files(paths: Iterable[Path]) -> list[SourceFile]:
 
 def read_found(paths: Iterable[Path]) -> list[SourceFile]:
     """Files that were found on this machine, not named by a person: one that cannot be read is reported and does not
-    keep the others from being imported."""
+    stop the others from being imported."""
     found: list[SourceFile] = []
     for path in paths:
         try:
@@ -55,12 +55,12 @@ def plain_files_in(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def existing(*paths: Path) -> list[Path]:
-    """Those of these files that exist."""
+    """The files that exist."""
     return [path for path in paths if path.exists() or path.is_symlink()]
 
 
 def printed(argv: list[str], place: str, context: Context) -> SourceFile | None:
-    """What a program prints; None if there is no such program, or it has nothing to print."""
+    """A program's output; None if there is no such program, or it prints nothing."""
     try:
         ended = subprocess.run(  # noqa: S603 - a fixed program of the system, found on the PATH
             argv, capture_output=True, timeout=_WITHIN, check=False, env=dict(context.environ) or None
@@ -98,7 +98,7 @@ def rows_of(path: Path, table: str, columns: tuple[str, ...]) -> list[dict[str, 
 
 
 def json_of(file: SourceFile) -> Any:
-    """The JSON of a file."""
+    """A file's content as JSON."""
     try:
         return json.loads(file.text.removeprefix("\ufeff"))
     except RecursionError:

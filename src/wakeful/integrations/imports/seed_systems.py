@@ -61,7 +61,7 @@ def find_caco(context: Context) -> list[SourceFile]:
 
 
 def read_caco(files: Sequence[SourceFile], context: Context) -> list[Entry]:
-    """All schedules. A definition has the fields of ours."""
+    """All schedules. A definition has the same fields as ours."""
     states = {Path(file.place).parent: json_of(file) for file in files if file.place.endswith("last-run.json")}
     return [
         _caco(file, states.get(Path(file.place).parent), context)
@@ -116,7 +116,7 @@ def find_openalice(context: Context) -> list[SourceFile]:
 
 
 def read_openalice(files: Sequence[SourceFile], context: Context) -> list[Entry]:
-    """Its jobs; the heartbeat and queued deliveries are said, and left alone."""
+    """Its jobs; the heartbeat and queued deliveries are reported, and left alone."""
     entries: list[Entry] = []
     for file in files:
         data = json_of(file)
@@ -197,10 +197,14 @@ def find_glm_tray(context: Context) -> list[SourceFile]:
 def read_glm_tray(files: Sequence[SourceFile], context: Context) -> list[Entry]:
     """Its slots, which become quota slots. Keys go into a file that only its owner can read."""
     return [
-        _slot(file, str(job.get("slot") or number), job)
+        _slot(file, str(job.get("id") or job.get("slot") or f"#{number}"), job)
         for file in files
         for number, job in enumerate(jobs_of(json_of(file), file, "slots"), 1)
     ]
+
+
+def _item(file: SourceFile, ref: str) -> dict[str, str]:
+    return {"path": file.place, "list": "slots", "id": ref}
 
 
 def _slot(file: SourceFile, ref: str, written: Mapping[str, Any]) -> Entry:
@@ -211,7 +215,6 @@ def _slot(file: SourceFile, ref: str, written: Mapping[str, Any]) -> Entry:
         return refused_entry(file, ref, written, "it has no key", is_skipped=True)
     secret = f"{name}.key"
     slot: dict[str, Any] = {"provider": "glm", "apiKey": {"file": f"imported/{secret}"}}
-    slot["enabled"] = job.get("enabled") is not False
     for field, ours, switch in (
         (_GLM[0], "interval", "wakeIntervalEnabled"),
         (_GLM[2], "afterReset", "wakeAfterResetEnabled"),
@@ -225,7 +228,7 @@ def _slot(file: SourceFile, ref: str, written: Mapping[str, Any]) -> Entry:
         slot["times"] = [str(time) for time in times]
     if text_of(job, "baseUrl"):
         slot["baseUrl"] = job["baseUrl"]
-    known = {*_GLM_SNAKE.values(), "name", "slot", "enabled", "timezone"}
+    known = {*_GLM_SNAKE.values(), "name", "slot", "id", "enabled", "timezone"}
     return Entry(
         file.place,
         ref,
@@ -234,6 +237,8 @@ def _slot(file: SourceFile, ref: str, written: Mapping[str, Any]) -> Entry:
         action=slot,
         not_carried=tuple(sorted(job.keys() - known)),
         files={secret: key.strip() + "\n"},
+        is_paused=job.get("enabled") is False,
+        off=None if file.path is None else Off("glm-tray", {**_item(file, ref), "set": {"enabled": False}}),
         by_hand="switch the slot off in GLM-Tray",
         becomes="slot",
     )

@@ -1,5 +1,5 @@
 """Switching entries off in their own system: crontab lines become comments, JSON and TOML files get a changed field,
-everything else is told by its own program. A changed file has a backup next to it."""
+everything else is switched off by its own program. A changed file has a backup next to it."""
 
 import json
 import os
@@ -91,16 +91,16 @@ class JsonSwitch(_Threaded):
     by id, if there is one; without an `id` the file itself is the item."""
 
     def look(self, what: Sequence[What]) -> bool:
-        return all(_is_set(one) for one in what)
+        return all(_is_set(entry) for entry in what)
 
     def act(self, what: Sequence[What], within: float) -> None:
-        for one in what:
-            path = Path(one["path"])
+        for entry in what:
+            path = Path(entry["path"])
             text = _read(path)
             data = _json(text)
-            item = _item(data, one)
+            item = _item(data, entry)
             if item is not None:
-                item.update(one["set"])
+                item.update(entry["set"])
                 _replace(path, text, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -109,51 +109,61 @@ class TomlSwitch(_Threaded):
 
     def look(self, what: Sequence[What]) -> bool:
         return all(
-            not Path(one["path"]).exists() or _toml(_read(Path(one["path"]))).get(one["name"]) == one["value"]
-            for one in what
+            not Path(entry["path"]).exists() or _toml(_read(Path(entry["path"]))).get(entry["name"]) == entry["value"]
+            for entry in what
         )
 
     def act(self, what: Sequence[What], within: float) -> None:
-        for one in what:
-            path = Path(one["path"])
+        for entry in what:
+            path = Path(entry["path"])
             text = _read(path)
             if path.exists():
-                _replace(path, text, _with_field(text, one["name"], one["value"]))
+                _replace(path, text, _with_field(text, entry["name"], entry["value"]))
 
 
 class OpenClawSwitch(_Threaded):
-    """Jobs of OpenClaw: `{"path", "id"}`. Its program, if it is installed; else the file of an older version."""
+    """OpenClaw's jobs: `{"path", "id"}`. Uses its program if installed; else an older version's file."""
 
     def look(self, what: Sequence[What]) -> bool:
-        return not any(openclaw.is_enabled(Path(one["path"]), one["id"]) for one in what)
+        return not any(openclaw.is_enabled(Path(entry["path"]), entry["id"]) for entry in what)
 
     def act(self, what: Sequence[What], within: float) -> None:
         program = openclaw.program()
         if program is None:
-            if any(not one["path"].endswith(".json") for one in what):
+            if any(not entry["path"].endswith(".json") for entry in what):
                 raise SwitchFailed("the program openclaw is not on the PATH of the daemon")
             JsonSwitch(self._in_thread).act(
-                [{**one, "list": "jobs", "set": {"enabled": False}} for one in what], within
+                [{**entry, "list": "jobs", "set": {"enabled": False}} for entry in what], within
             )
             return
-        for one in what:
-            ended = _run([program, "cron", "disable", one["id"]], within)
+        for entry in what:
+            ended = _run([program, "cron", "disable", entry["id"]], within)
             if ended.returncode != 0:
                 raise SwitchFailed(f"openclaw cron disable ended with {ended.returncode}: {ended.stderr.strip()[:300]}")
+
+
+class GlmTraySwitch(JsonSwitch):
+    """GLM-Tray's slots, as items of its JSON file. The program reads the file only when it starts, and overwrites it
+    whenever its settings are changed. So it must not be running when the file is changed."""
+
+    def act(self, what: Sequence[What], within: float) -> None:
+        if _is_running("glm-tray"):
+            raise SwitchFailed("GLM-Tray is running, and reads its settings only when it starts; quit it")
+        super().act(what, within)
 
 
 class ProgramSwitch(_Threaded):
     """Anything with a program: `{"argv", "check", "off": [texts]}`. `check` prints one of `off` once it is off."""
 
     def look(self, what: Sequence[What]) -> bool:
-        return all(_run(list(one["check"]), 10).stdout.strip() in one["off"] for one in what)
+        return all(_run(list(entry["check"]), 10).stdout.strip() in entry["off"] for entry in what)
 
     def act(self, what: Sequence[What], within: float) -> None:
-        for one in what:
-            ended = _run(list(one["argv"]), within)
+        for entry in what:
+            ended = _run(list(entry["argv"]), within)
             if ended.returncode != 0:
                 raise SwitchFailed(
-                    f"{' '.join(one['argv'])} ended with {ended.returncode}: {ended.stderr.strip()[:300]}"
+                    f"{' '.join(entry['argv'])} ended with {ended.returncode}: {ended.stderr.strip()[:300]}"
                 )
 
 
@@ -164,35 +174,41 @@ def switches(in_thread: InThread, *, backups: Path) -> dict[str, Any]:
         "json": JsonSwitch(in_thread),
         "toml": TomlSwitch(in_thread),
         "openclaw": OpenClawSwitch(in_thread),
+        "glm-tray": GlmTraySwitch(in_thread),
         "program": ProgramSwitch(in_thread),
     }
 
 
 def _by_place(what: Sequence[What]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
-    for one in what:
-        found.setdefault(one["place"], set()).add(one["line"])
+    for entry in what:
+        found.setdefault(entry["place"], set()).add(entry["line"])
     return found
 
 
-def _is_set(one: What) -> bool:
-    path = Path(one["path"])
+def _is_set(entry: What) -> bool:
+    path = Path(entry["path"])
     if not path.exists():
         return True
-    item = _item(_json(_read(path)), one)
-    return item is None or all(item.get(name) == value for name, value in one["set"].items())
+    item = _item(_json(_read(path)), entry)
+    return item is None or all(item.get(name) == value for name, value in entry["set"].items())
 
 
-def _item(data: Any, one: What) -> dict[str, Any] | None:
+def _item(data: Any, entry: What) -> dict[str, Any] | None:
     """The item with this id, found as the readers find it; None if it is gone."""
-    if one.get("id") is None:
+    if entry.get("id") is None:
         return data if isinstance(data, dict) else None
-    items = data.get(one["list"], data) if isinstance(data, dict) else data
+    items = data.get(entry["list"], data) if isinstance(data, dict) else data
     named = items.items() if isinstance(items, dict) else enumerate(items, 1) if isinstance(items, list) else ()
     for name, item in named:
         if isinstance(item, dict):
-            known_as = item.get("id") or item.get("taskId") or (name if isinstance(items, dict) else f"#{name}")
-            if str(known_as) == one["id"]:
+            known_as = (
+                item.get("id")
+                or item.get("taskId")
+                or item.get("slot")
+                or (name if isinstance(items, dict) else f"#{name}")
+            )
+            if str(known_as) == entry["id"]:
                 return item
     return None
 
@@ -212,11 +228,11 @@ def _toml(text: str) -> dict[str, Any]:
 
 
 def _with_field(text: str, name: str, value: str) -> str:
-    """A TOML text with one field changed, and nothing else."""
+    """TOML text with one field changed, and nothing else."""
     wanted = {**_toml(text), name: value}
     line = f"{name} = {json.dumps(value)}"
     found = re.finditer(rf"^{re.escape(name)}[ \t]*=[^\n]*$", text, re.MULTILINE)
-    for candidate in [*(text[: one.start()] + line + text[one.end() :] for one in found), f"{line}\n{text}"]:
+    for candidate in [*(text[: match.start()] + line + text[match.end() :] for match in found), f"{line}\n{text}"]:
         with suppress(ValueError):
             if tomllib.loads(candidate) == wanted:
                 return candidate
@@ -250,7 +266,7 @@ def _replace(path: Path, before: str, after: str) -> None:
 
 
 def _keep(path: Path, text: str) -> None:
-    """A backup next to it; an earlier one is never replaced, and the same text is kept once."""
+    """Write a backup next to the file; an earlier one is never replaced, and identical text is kept once."""
     for number in range(100):
         backup = path.with_name(f"{path.name}{BACKUP}{f'-{number}' if number else ''}")
         try:
@@ -263,6 +279,11 @@ def _keep(path: Path, text: str) -> None:
             if backup.read_text(errors="replace") == text:
                 return
     raise SwitchFailed(f"there are a hundred backups of {path} already; remove some")
+
+
+def _is_running(program: str) -> bool:
+    """Whether any user runs a process with this name."""
+    return program in _run(["ps", "-A", "-o", "comm="], 10).stdout.split()
 
 
 def _run(argv: list[str], within: float, *, feed: str | None = None) -> subprocess.CompletedProcess[str]:

@@ -139,7 +139,7 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
 
 
 def _calendars(timer: Unit, context: Context) -> list[Calendar]:
-    """Several lines are a union: what another line covers is left out."""
+    """Several lines are a union: a line that another one covers is left out."""
     found = [parse_calendar(text, context.zone) for text in timer.all("Timer", "OnCalendar")]
     kept: list[Calendar] = []
     for number, calendar in enumerate(found):
@@ -270,7 +270,7 @@ def _expanded(word: str, variables: Mapping[str, str]) -> str:
 
 
 def span(text: str) -> int:
-    """A time span of systemd in milliseconds."""
+    """A systemd time span in milliseconds."""
     total, at = 0.0, 0
     while at < len(text.strip()):
         read = _SPAN.match(text.strip(), at)
@@ -294,7 +294,7 @@ def _is_in_use(timer: Unit) -> bool:
 
 
 def _is_disabled(timer: Unit) -> bool:
-    """Whether it could be enabled, and is not: then no target wants it."""
+    """Whether the timer could be enabled and is not: no target wants it."""
     if not _is_in_use(timer) or "Install" not in timer.sections:
         return False
     return not any(Path(timer.file.place).parent.glob(f"*.wants/{timer.name}"))
@@ -315,7 +315,7 @@ def _off(timer: Unit) -> Off | None:
 
 
 def _last_run(timer: Unit) -> Instant | None:
-    """The stamp of a persistent timer."""
+    """A persistent timer's stamp."""
     if not _is_in_use(timer):
         return None
     folder = Path("/var/lib/systemd/timers") if _is_system(timer) else Path.home() / ".local/share/systemd/timers"

@@ -1,4 +1,4 @@
-"""The times of a source by its own rules, computed without our own timings, so that the two can be compared.
+"""A source's times by its own rules, computed without our timings, so that the two can be compared.
 
 A rule names days and times of day on the wall clock of a zone, and what happens to times that daylight saving leaves
 out or repeats. This walks day by day and asks zoneinfo about each time: slow, simple, and independent of
@@ -20,19 +20,23 @@ GAP_MAX: Final = 3 * 3600
 _SLACK: Final = timedelta(hours=26)
 _ONE_DAY: Final = timedelta(days=1)
 Gap: TypeAlias = Literal["run", "skip", "shift"]
-"""What becomes of the times that do not exist: they run right after the gap, never, or the first of them later by the
-length of the gap."""
+"""What happens to times that do not exist: they run right after the gap, never, or the first of them later by the
+length of the gap. Then the times up to that one do not run either."""
+Repeat: TypeAlias = Literal["once", "twice", "once by the hour"]
+"""When a repeated time runs: the first time, both times, or the first time if the clock goes back by a whole hour, else
+the second time."""
+_HOUR: Final = 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
 class WallRules:
-    """Days and times of day in a zone, under the rules of a source."""
+    """Days and times of day in a zone, under a source's rules."""
 
     zone: str
     matches_day: Callable[[date], bool]
     seconds: tuple[int, ...]  # of the day, in order
     gap: Gap
-    repeat: Literal["once", "twice"]
+    repeat: Repeat
 
     def __call__(self, after: Instant, count: int) -> list[Instant]:
         """The next times after an instant."""
@@ -64,7 +68,7 @@ class WallRules:
     def _instants(self, wall: datetime, zone: ZoneInfo) -> list[Instant]:
         first, second = (_utc(wall, zone, fold) for fold in (0, 1))
         if first == second:
-            return [first]
+            return [] if self.gap == "shift" and self._is_passed_over(wall, zone) else [first]
         is_gap = first > second
         if is_gap:
             if self.gap == "skip":
@@ -73,7 +77,21 @@ class WallRules:
                 return [first] if self._is_first_in_gap(wall, zone) else []
             end = _transition(self.zone, second, first)
             return [end] if first - second <= GAP_MAX * 1000 else []
+        if self.repeat == "once by the hour" and (second - first) % _HOUR:
+            return [second]
         return [first, second] if self.repeat == "twice" else [first]
+
+    def _is_passed_over(self, wall: datetime, zone: ZoneInfo) -> bool:
+        """Whether an earlier time of that day was moved out of a gap to this time, or beyond."""
+        midnight = datetime(wall.year, wall.month, wall.day)  # noqa: DTZ001 - a wall time has no zone
+        if _utc(midnight, zone, 0) + (wall - midnight).total_seconds() * 1000 == _utc(wall, zone, 0):
+            return False  # the clock did not move since midnight
+        for second in self.seconds:
+            earlier = midnight + timedelta(seconds=second)
+            moved, real = _utc(earlier, zone, 0), _utc(earlier, zone, 1)
+            if earlier < wall and moved > real:
+                return moved > _utc(wall, zone, 0)
+        return False
 
     def _is_first_in_gap(self, wall: datetime, zone: ZoneInfo) -> bool:
         midnight = datetime(wall.year, wall.month, wall.day)  # noqa: DTZ001 - a wall time has no zone

@@ -1,8 +1,8 @@
-"""`/api/export`, `/api/apply` and `/api/import`: definitions as files, and schedules of other systems."""
+"""`/api/export`, `/api/apply` and `/api/import`: definitions as files, and other systems' schedules."""
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query
 from starlette.requests import Request
@@ -73,9 +73,9 @@ def _add_import(router: APIRouter, importer: Importer) -> None:
     async def import_schedules(
         request: Request, is_applied: Apply = False, adopt: Adopt = False, disable_source: DisableSource = False
     ) -> Response:
-        """Importing twice changes nothing. An entry that cannot be taken over is refused alone; a file that cannot be
+        """Importing twice changes nothing. An entry that cannot be imported is refused alone; a file that cannot be
         read as a whole is refused with its line, and nothing is written."""
-        data = await read_object(request, known=("kind", "content", "path"))
+        data = await read_object(request, known=("kind", "content", "path", "only", "except"))
         kind, content, path = (text_of(data, name) for name in ("kind", "content", "path"))
         if kind is None or kind not in KINDS:
             refuse("kind", f"{shown(kind)} is not a kind of import; write one of {', '.join(KINDS)}")
@@ -83,6 +83,7 @@ def _add_import(router: APIRouter, importer: Importer) -> None:
             refuse("content", "give either content or path")
         if path is not None and not Path(path).is_absolute():
             refuse("path", f"{shown(path)} is not an absolute path; begin with /")
+        only, leaving = (_slugs(data, name) for name in ("only", "except"))
         if disable_source and content is not None:
             refuse("disableSource", "a pasted text has no source to switch off; give a path, or neither")
         try:
@@ -92,8 +93,18 @@ def _add_import(router: APIRouter, importer: Importer) -> None:
             )
         except SourceRefused as refused:
             refuse("content" if content is not None else "path", str(refused))
+        plan = plan.chosen(only, leaving or ())
         if disable_source:
             plan = plan.handed_over()
         if is_applied:
             plan = await importer.apply(plan, is_handover=disable_source)
         return JSONResponse(plan.to_json())
+
+
+def _slugs(data: Mapping[str, Any], name: str) -> list[str] | None:
+    given = data.get(name)
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(isinstance(slug, str) for slug in given):
+        refuse(name, f'{shown(given)} is not a list of slugs; write ["backup", "report"]')
+    return given

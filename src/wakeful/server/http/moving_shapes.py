@@ -36,15 +36,17 @@ class Applied(Shape):
 
 
 class ImportSource(Shape):
-    """What to import: a pasted text, a path on the daemon's machine, or its own places."""
+    """What to import: pasted text, a path on the daemon's machine, or the default locations."""
 
     kind: Annotated[str, Field(examples=["crontab"])]
     content: Annotated[str | None, Field(description="the text of the source")] = None
     path: Annotated[str | None, Field(description="a file or folder on the daemon's machine")] = None
+    only: Annotated[list[str] | None, Field(description="the slugs of the entries to take; without it, all")] = None
+    leaving: Annotated[list[str] | None, Field(alias="except", description="the slugs of entries to leave")] = None
 
 
 class ImportEntry(Shape):
-    """One entry of the source, and what becomes of it."""
+    """One entry of the source, and what it becomes."""
 
     source: Annotated[str, Field(description="its own text, without secrets")]
     place: Annotated[str, Field(description="the file or system it is from")]

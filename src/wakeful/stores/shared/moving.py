@@ -6,7 +6,7 @@ from wakeful.stores.shared.database import Database, Table
 _ORIGINS = Table("origins", Origin, key=("source", "place", "ref"))
 _HANDOVERS = Table("handovers", Handover, key=("handover_id",), fixed=("created_at",))
 
-# What came from one place.
+# Definitions that came from one place.
 OF_PLACE = f"SELECT {_ORIGINS.columns} FROM origins WHERE source = :source AND place = :place ORDER BY ref"
 
 # Where these definitions came from.
