@@ -51,6 +51,7 @@ class Facts(NamedTuple):
     holders: Mapping[str, int]
     queue: Sequence[Alarm]  # of waiting runs that have a lane
     nodes: Sequence[Node]
+    merged: Mapping[int, int]  # of those that are gone: the row that covers their instant now
 
 
 class Touched(NamedTuple):
@@ -108,6 +109,7 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
     schedule_ids = sorted({*touched.schedules, *(run.schedule_id for run in runs.values())})
     owner_ids = [schedule_id for schedule_id in schedule_ids if schedule_id < 0]
     tried = [run.run_id for run in runs.values() if run.attempt > 1 or run.outcome == "waiting"]
+    gone = [run_id for run_id in run_ids if run_id not in runs]
     queued = sorted({*waiting, *(run.run_id for run in runs.values() if run.lane and run.outcome == "waiting")})
     alarms = tx.alarms.by_refs(ALARM_RUN, queued) if queued else {}
     return Facts(
@@ -116,9 +118,10 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
         cadences=tx.cadences.lock(schedule_ids) if schedule_ids else {},
         alarms=tx.alarms.by_refs(ALARM_SCHEDULE, schedule_ids) if schedule_ids else {},
         runs=runs,
-        gone=[run_id for run_id in run_ids if run_id not in runs],
+        gone=gone,
         attempts=tx.runs.attempts(tried) if tried else {},
         holders=tx.lanes.holders(),
         queue=list(alarms.values()),
         nodes=tx.nodes.all() if touched.is_node else (),
+        merged={run_id: into for run_id in gone if (into := tx.merged_runs.find(run_id)) is not None},
     )

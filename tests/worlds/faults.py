@@ -73,7 +73,7 @@ class WrongClock(NamedTuple):
     with_boot: bool
 
 
-Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now", "cancel", "backfill"]
+Person: TypeAlias = Literal["add", "edit", "pause", "resume", "remove", "run_now", "cancel", "backfill", "replay"]
 
 
 class Deed(NamedTuple):
@@ -101,6 +101,8 @@ class Climate:
     deeds_per_day: float = 0.3  # of people with schedules, and as many with each inhabitant
     cancels_per_day: float = 0.1
     backfills_per_day: float = 0.02
+    replays_per_day: float = 0.05
+    holidays_per_day: float = 0.1  # how often the excluded days of the settings change
     nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
     lease: Duration = 30 * SECOND
@@ -131,6 +133,8 @@ def draw_troubles(
         troubles.append(Deed(rng.randrange(length), "cancel", rng.random()))
     for _ in range(_how_many(rng, climate.backfills_per_day * climate.days)):
         troubles.append(Deed(rng.randrange(length), "backfill", rng.random()))
+    for _ in range(_how_many(rng, climate.replays_per_day * climate.days)):
+        troubles.append(Deed(rng.randrange(length), "replay", rng.random()))
     return sorted(troubles, key=lambda trouble: trouble.at)
 
 

@@ -181,6 +181,10 @@ class Beating:
             if after is not None:
                 yield from laws.is_replaced_by_its_own(before, after)
                 continue
+            run = None if before.run_id is None else tx.runs.lock([before.run_id]).get(before.run_id)
+            if run is not None and laws.is_cancelled(run):
+                yield from laws.cancelled_means_untold(before, run)
+                continue
             turn = None if before.carried_by is None else tx.runs.lock([before.carried_by]).get(before.carried_by)
             told = frozenset() if turn is None else self._told.get(turn.run_id, frozenset())
             yield from laws.leaves_when_heard(before, turn, told, waiting=len(known.keys() | touched))
@@ -188,7 +192,6 @@ class Beating:
             if before.run_id is not None:
                 if is_heard:
                     self._heard_of.add(before.run_id)
-                run = tx.runs.lock([before.run_id]).get(before.run_id)
                 yield from laws.ends_with_its_event(before, run, is_heard=is_heard)
             elif is_heard:
                 self._heard.add(before.text)

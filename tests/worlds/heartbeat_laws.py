@@ -9,7 +9,7 @@ from typing import Final
 
 from wakeful.core.heartbeat.heartbeat import WINDOW, BeatRules, Heartbeat
 from wakeful.core.run.runs import Run
-from wakeful.core.run.settlement import ENTRUSTED
+from wakeful.core.run.settlement import CANCELLED, ENTRUSTED, REMOVED
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.active_hours import ActiveHours, is_active
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Duration, Instant, format_instant
@@ -45,8 +45,19 @@ def ends_with_its_event(event: SystemEvent, run: Run | None, *, is_heard: bool) 
         return
     elif not is_heard and run.outcome == "succeeded":
         yield f"L8 heartbeat: {describe(run)}, and the agent never heard its event {event.event_id}"
-    elif not is_heard and run.error is None:
+    elif not is_heard and run.error is None and run.reason != REMOVED:
         yield f"L9 heartbeat: {describe(run)} does not say that its event {event.event_id} was evicted"
+
+
+def is_cancelled(run: Run) -> bool:
+    """Whether a person cancelled the run, and withdrew its event with it."""
+    return run.outcome == "cancelled" or (run.outcome == "unknown" and run.reason == CANCELLED)
+
+
+def cancelled_means_untold(event: SystemEvent, run: Run) -> Iterator[str]:
+    """L8: a run whose event a turn has carried may have been heard, so it is not cancelled but unknown."""
+    if run.outcome == "cancelled" and event.carried_by is not None:
+        yield f"L8 heartbeat: {describe(run)}, and run {event.carried_by} carried its event {event.event_id}"
 
 
 def green_means_heard(run: Run) -> Iterator[str]:

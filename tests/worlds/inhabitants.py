@@ -13,7 +13,7 @@ end. What they draw comes from generators of their own, so a world with fewer of
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.run.runs import Run
@@ -76,7 +76,7 @@ class Surroundings(Protocol):
         ...
 
     @property
-    def attended_at(self) -> Mapping[str, int]:
+    def attended_at(self) -> dict[str, int]:
         """True time when a person last changed, paused or resumed a schedule."""
         ...
 
@@ -99,6 +99,24 @@ class Tenant(Protocol):
 
     async def act(self, act: Act) -> None:
         """Do what somebody outside asks of this node."""
+        ...
+
+
+@runtime_checkable
+class Arriving(Protocol):
+    """A tenant that writes schedules itself, and so needs the whole system."""
+
+    def arrive(self, system: Any) -> None:
+        """The system that it is part of is put together."""
+        ...
+
+
+@runtime_checkable
+class Wrapping(Protocol):
+    """An inhabitant whose actions stand before those of others."""
+
+    def wrap(self, boot: Boot, actions: Mapping[type[Any], Action], requests: Action) -> Mapping[type[Any], Action]:
+        """Those of these actions that it takes over."""
         ...
 
 

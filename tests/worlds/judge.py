@@ -17,15 +17,20 @@ from typing import Final, NamedTuple
 
 from wakeful.core.heartbeat.heartbeat import timing_of
 from wakeful.core.run.runs import NOT_RUN, OPEN, PRIORITY_BACKFILL, Run
+from wakeful.core.run.settlement import REMOVED
 from wakeful.core.schedule.cadence import Cadence, Rules
-from wakeful.core.schedule.definition import rules_of
+from wakeful.core.schedule.definition import Definition, rules_of
 from wakeful.core.schedule.definition_json import decode_definition
+from wakeful.core.schedule.labels import may_take
+from wakeful.core.schedule.pre_check import NOTHING_TO_DO
 from wakeful.core.time.instants import DAY, Duration, Instant
 from wakeful.features.heartbeat.messages import MESSAGE
+from wakeful.features.schedules.takeover import AWAITING
 from wakeful.ports.store import Schedule, Tx
 from wakeful.testing.virtual_clock import EPOCH
 from worlds import laws
 from worlds.facts import Facts
+from worlds.holidays import Calendar
 from worlds.laws import Ending, Era, Seen, Shift
 
 UNDATED_KEPT_MIN: Final = 60 * DAY
@@ -45,6 +50,7 @@ class Planned(NamedTuple):
     is_deleted: bool
     rules: Callable[[], Rules]
     is_event: bool = False  # its runs end when somebody else says so
+    definition: Definition | None = None  # of a schedule
 
 
 class Book:
@@ -54,6 +60,7 @@ class Book:
         "backlog",
         "backlog_until",
         "cadence",
+        "definition",
         "due_at",
         "eras",
         "is_beat",
@@ -65,6 +72,7 @@ class Book:
         "pruned",
         "rows",
         "rules",
+        "run_on",
         "tiled_through",
         "uncut",
         "version",
@@ -73,6 +81,7 @@ class Book:
     def __init__(self, name: str, version: int, rules: Rules, cadence: Cadence) -> None:
         self.is_beat = cadence.schedule_id < 0  # the heartbeat: its alarm and its hours are judged with its own laws
         self.is_event = False
+        self.definition: Definition | None = None
         self.name = name
         self.version = version
         self.rules = rules
@@ -88,6 +97,7 @@ class Book:
         self.backlog = 0
         self.backlog_until: Instant | None = None
         self.due_at: Instant | None = None
+        self.run_on: str | None = None
 
     def put(self, row: Run) -> Shift:
         """Take a row in, new or changed."""
@@ -122,7 +132,8 @@ class Book:
 class Judge:
     """Holds facts against the laws. `look` for the store's, `began` and `ended` for the world's own."""
 
-    def __init__(self) -> None:
+    def __init__(self, calendar: Calendar) -> None:
+        self._calendar = calendar
         self.books: dict[int, Book] = {}
         self.seen: dict[int, list[Seen]] = {}
         self.under_way: dict[tuple[int, int], Seen] = {}
@@ -151,8 +162,11 @@ class Judge:
         gone = self._gone(facts, pruned_before)
         for schedule_id, cadence in facts.cadences.items():
             if schedule_id not in self.books and (planned := _planned_by(facts, schedule_id)) is not None:
-                self.books[schedule_id] = Book(planned.name, planned.version, planned.rules(), cadence)
+                self.books[schedule_id] = new = Book(planned.name, planned.version, planned.rules(), cadence)
+                if (born := _born_with(facts, schedule_id)) is not None:  # its only time passed before it was there
+                    new.eras, new.tiled_through = [Era(born, new.rules.timing)], born
                 self.books[schedule_id].is_event = planned.is_event
+                self.books[schedule_id].definition = planned.definition
         changes: dict[int, list[Shift]] = {known: [] for known in facts.cadences if known in self.books}
         for run in facts.runs.values():
             book = self.books.get(run.schedule_id)
@@ -180,6 +194,8 @@ class Judge:
                 continue
             if not row.stuck and self._is_old(row, pruned_before):
                 book.pruned.add(run_id)
+            elif _is_merged(row, facts):
+                book.void(run_id)
             else:
                 book.void(run_id)
                 gone.setdefault(row.schedule_id, []).append(row)
@@ -212,7 +228,10 @@ class Judge:
             ]
             self._turn_back(book, after.planned_through)
         yield from self._lost(book, gone)
-        if after is None or (planned is not None and planned.is_deleted):
+        if before is not None and after is not None and _is_taken_over(before, after):
+            self._take_over(book, after, shifts)
+        is_removed = after is not None and (after.state, after.state_reason) == ("done", REMOVED)
+        if after is None or is_removed or (planned is not None and planned.is_deleted):
             return
         yield from self._judge_tiling(book, after, shifts)
         if not book.is_beat:
@@ -223,6 +242,7 @@ class Judge:
         if not book.is_beat:
             alarm = facts.alarms.get(schedule_id)
             book.due_at = None if alarm is None else alarm.due_at
+            book.run_on = None if alarm is None else alarm.run_on
             yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
         if before is not None:
             yield from laws.grid_stays(book.name, before, after, shifts)
@@ -242,6 +262,8 @@ class Judge:
         yield from laws.moves_by_the_table(name, shift)
         yield from laws.fence_grows(name, shift)
         yield from laws.halted_does_not_fire(name, before, after, shift)
+        if laws.is_planned(row):
+            yield from self._calendar.judge(name, shift.before, row, book.definition)
         if not book.is_event:
             yield from laws.answers_are_its_own(name, shift, seen)
         yield from laws.retry_follows_an_end(name, shift, attempts, seen)
@@ -268,7 +290,8 @@ class Judge:
         is_going_on = until is not None and until == book.backlog_until and row.planned_at <= until
         book.backlog = (book.backlog + 1 if is_going_on else 1) if row.trigger == "catchUp" else 0
         book.backlog_until = None if book.cadence is None else book.cadence.catch_up_until
-        yield from laws.start_obeys_policy(book.name, row, book.rules, now=now, backlog=book.backlog)
+        rules = self._calendar.starting(book.rules, book.definition)
+        yield from laws.start_obeys_policy(book.name, row, rules, now=now, backlog=book.backlog)
 
     def _judge_tiling(self, book: Book, after: Cadence, shifts: Sequence[Shift]) -> Iterator[str]:
         through = after.planned_through
@@ -297,12 +320,13 @@ class Judge:
     def _ran_ahead(self, book: Book, after: Instant, ran_through: Instant) -> frozenset[int]:
         return frozenset(run.run_id for run in book.between(after, ran_through)) if ran_through > after else frozenset()
 
-    def ticked(self, *, now: Instant, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
+    def ticked(self, *, now: Instant, is_asleep: bool, ahead_max: Duration, labels: frozenset[str]) -> Iterator[str]:
         """A node has looked at the clock, and will now sleep or look again at once."""
         for book in self.books.values():
             if book.cadence is not None:
+                due_at = book.due_at if may_take(book.run_on, labels) else None
                 yield from laws.is_not_silent(
-                    book.name, book.cadence, book.due_at, now=now, is_asleep=is_asleep, ahead_max=ahead_max
+                    book.name, book.cadence, due_at, now=now, is_asleep=is_asleep, ahead_max=ahead_max
                 )
 
     def row(self, run_id: int) -> Run | None:
@@ -352,7 +376,12 @@ class Judge:
         if rules.timing != book.rules.timing:
             border = planned.updated_at if before is None else max(planned.updated_at, before.planned_through)
             book.eras.append(Era(border, rules.timing))
-        book.rules, book.version = rules, planned.version
+        book.rules, book.version, book.definition = rules, planned.version, planned.definition
+
+    def _take_over(self, book: Book, after: Cadence, shifts: Sequence[Shift]) -> None:
+        """It was another scheduler's until here; what that ran is judged with its own laws (`source_laws`)."""
+        begins = min([after.planned_through, *(shift.after.planned_at - 1 for shift in shifts)])
+        book.eras, book.tiled_through = [Era(begins, book.rules.timing)], begins
 
     def _turn_back(self, book: Book, through: Instant) -> None:
         """The clock came back: from here on the timing in force is planned anew, and all rows are judged again."""
@@ -430,12 +459,28 @@ class Judge:
         return (run for run in (*of_books, *self._messages.values()) if run.lane is not None)
 
 
+def _born_with(facts: Facts, schedule_id: int) -> Instant | None:
+    """Before the first row of a schedule that was written in the same commit as the schedule."""
+    rows = [run.planned_at for run in facts.runs.values() if run.schedule_id == schedule_id and laws.is_planned(run)]
+    return min(rows) - 1 if rows else None
+
+
+def _is_taken_over(before: Cadence, after: Cadence) -> bool:
+    return before.state_reason == AWAITING != after.state_reason
+
+
 def _planned(entry: tuple[Instant, int]) -> Instant:
     return entry[0]
 
 
 def _span(row: Run | None) -> tuple[Instant, Instant | None, int] | None:
     return None if row is None else (row.planned_at, row.planned_until, row.instants)
+
+
+def _is_merged(row: Run, facts: Facts) -> bool:
+    """Whether the instant of a row that is gone is covered by the row it was merged into: its check found nothing."""
+    into = facts.runs.get(facts.merged.get(row.run_id, 0))
+    return into is not None and into.reason == NOTHING_TO_DO and laws.last_instant(into) == row.planned_at
 
 
 def _planned_by(facts: Facts, schedule_id: int) -> Planned | None:
@@ -445,7 +490,13 @@ def _planned_by(facts: Facts, schedule_id: int) -> Planned | None:
         is_deleted = schedule.deleted_at is not None
         is_event = '"event":' in schedule.definition
         return Planned(
-            schedule.slug, schedule.version, schedule.updated_at, is_deleted, partial(_rules, schedule), is_event
+            schedule.slug,
+            schedule.version,
+            schedule.updated_at,
+            is_deleted,
+            partial(_rules, schedule),
+            is_event,
+            decode_definition(schedule.definition),
         )
     beat, cadence = facts.beats.get(schedule_id), facts.cadences.get(schedule_id)
     if beat is None or cadence is None:

@@ -15,51 +15,34 @@ of the timing divides the past from the future without making either wrong.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import takewhile
-from types import MappingProxyType
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
+from wakeful.core.money.budgets import BUDGET
 from wakeful.core.run.runs import NOT_RUN, OPEN, PRIORITY_BACKFILL, Attempt, Run, may_become
 from wakeful.core.schedule.cadence import Cadence, Rules
-from wakeful.core.schedule.policies import CRASHES_MAX, GRACE
-from wakeful.core.time.instants import MINUTE, Duration, Instant, format_duration, format_instant
-from wakeful.core.time.timing import Timing, instants_after, next_after, tally
+from wakeful.core.schedule.labels import may_take
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.schedule.pre_check import NOTHING_TO_DO
+from wakeful.core.time.instants import MINUTE, Duration, Instant, format_duration
+from wakeful.core.time.timing import Timing, next_after
+from wakeful.drill.laws import Ending as Ending
+from wakeful.drill.laws import Era as Era
+from wakeful.drill.laws import Seen as Seen
+from wakeful.drill.laws import at as at
+from wakeful.drill.laws import attempts_are_bounded as attempts_are_bounded
+from wakeful.drill.laws import attempts_begin_once as attempts_begin_once
+from wakeful.drill.laws import count_in as count_in
+from wakeful.drill.laws import describe as describe
+from wakeful.drill.laws import last_instant as last_instant
+from wakeful.drill.laws import next_in as next_in
+from wakeful.drill.laws import one_row_per_instant as one_row_per_instant
+from wakeful.drill.laws import tiles as tiles
 from wakeful.ports.store import Alarm
-
-Ending: TypeAlias = Literal["done", "failed", "raised", "cancelled", "died"]
-
-ENUMERATED_MAX: Final = 300
-"""Stretches up to this long are counted by visiting every instant; longer ones by the timing's own count."""
 
 LEFT_LYING_MAX: Final[Duration] = 2 * MINUTE
 """How long something due may be left unrung while there is no room for it; beyond this it was overlooked."""
 
-NONE_UNCUT: Final[Mapping[int, Instant]] = MappingProxyType({})
 HALTED: Final = frozenset({"paused", "disabled", "invalid", "done"})
-CRASH_OUTCOMES: Final = frozenset({"crashed", "interrupted"})
-
-
-class Era(NamedTuple):
-    """From here on (exclusive) the schedule had this timing, until the next era."""
-
-    after: Instant
-    timing: Timing
-
-
-class Seen(NamedTuple):
-    """One attempt, as the world saw it from outside."""
-
-    run_id: int
-    schedule_id: int
-    attempt: int
-    key: str
-    lane: str | None
-    node: int  # the incarnation that performed it
-    began_at: int  # true time
-    ended_at: int | None = None
-    ending: Ending | None = None
-    is_backfill: bool = False  # of a past instant, made on request: it runs beside the regular ones
-    is_ghost: bool = False  # its node had lost its lease, or was dead, before it ended
 
 
 class Shift(NamedTuple):
@@ -70,48 +53,6 @@ class Shift(NamedTuple):
 
 
 # -- L1: no silent gap ------------------------------------------------------------------------------------------------
-
-
-def tiles(
-    name: str,
-    eras: Sequence[Era],
-    rows: Iterable[Run],
-    *,
-    after: Instant,
-    through: Instant,
-    ran_ahead: frozenset[int] = frozenset(),
-    uncut: Mapping[int, Instant] = NONE_UNCUT,
-) -> Iterator[str]:
-    """L1: the rows cover every instant in (after, through] exactly once, and each counts what it covers.
-
-    `ran_ahead` names runs that happened while the clock was ahead: they may lie off the grid of a later edit. `uncut`
-    names gaps of a timing that is no longer in force that lay across a border to which the clock came back, and that
-    border: nobody knows any more how many of their instants lie on this side, and what is beyond was planned anew.
-    """
-    cursor = after
-    for row in sorted(rows, key=lambda row: (row.planned_at, row.run_id)):
-        last = last_instant(row)
-        if row.run_id in ran_ahead and not count_in(eras, row.planned_at - 1, row.planned_at):
-            continue
-        if row.planned_at <= cursor:
-            yield f"L1 {name}: {describe(row)} covers again what was covered up to {at(cursor)}"
-            cursor = max(cursor, last)
-            continue
-        if row.run_id in uncut:
-            last = min(last, uncut[row.run_id])
-        elif last > through and row.run_id not in ran_ahead:
-            yield f"L1 {name}: {describe(row)} reaches beyond {at(through)}, up to where it is planned"
-        expected = next_in(eras, cursor)
-        if expected is not None and expected < row.planned_at:
-            yield f"L1 {name}: no row covers {at(expected)}; the next one is {describe(row)}"
-        elif expected is None or expected > row.planned_at:
-            yield f"L1 {name}: {describe(row)} is not at a planned instant; the next one was {at(expected)}"
-        if row.run_id not in uncut:
-            yield from _counts_right(name, eras, row, last)
-        cursor = last
-    missing = next_in(eras, cursor)
-    if missing is not None and missing <= through:
-        yield f"L1 {name}: no row covers {at(missing)}, although it is planned through {at(through)}"
 
 
 def stays_in_place(name: str, shift: Shift) -> Iterator[str]:
@@ -125,30 +66,14 @@ def stays_in_place(name: str, shift: Shift) -> Iterator[str]:
     was = (before.schedule_id, before.occurrence, before.planned_at)
     now = (after.schedule_id, after.occurrence, after.planned_at)
     is_gap = before.outcome in NOT_RUN and after.outcome in NOT_RUN and before.attempt == 0
+    # The next check found nothing either, or the budget is still used up.
+    is_gap = is_gap or (before.reason == after.reason and after.reason in (NOTHING_TO_DO, BUDGET))
     if was != now or (not is_gap and (before.planned_until, before.instants) != (after.planned_until, after.instants)):
         yield f"L1 {name}: {describe(before)} was moved and is now {describe(after)}"
 
 
-def _counts_right(name: str, eras: Sequence[Era], row: Run, last: Instant) -> Iterator[str]:
-    if row.instants == 1 and row.planned_until is None:
-        return
-    counted = count_in(eras, row.planned_at - 1, last)
-    if counted != row.instants:
-        yield f"L1 {name}: {describe(row)} says {row.instants} instants; there are {counted}"
-    if row.outcome not in NOT_RUN:
-        yield f"L1 {name}: {describe(row)} ran, and stands for more than one instant"
-
-
 # -- L2: one run per instant ------------------------------------------------------------------------------------------
-
-
-def one_row_per_instant(name: str, rows: Iterable[Run]) -> Iterator[str]:
-    """L2: an occurrence is claimed once."""
-    first: dict[int, Run] = {}
-    for row in rows:
-        other = first.setdefault(row.occurrence, row)
-        if other.run_id != row.run_id:
-            yield f"L2 {name}: {describe(row)} is a second run of the instant of {describe(other)}"
+# That an instant has one row is checked by `one_row_per_instant` in `wakeful.drill.laws`, as is when attempts begin.
 
 
 def moves_by_the_table(name: str, shift: Shift) -> Iterator[str]:
@@ -160,29 +85,19 @@ def moves_by_the_table(name: str, shift: Shift) -> Iterator[str]:
         yield f"L2 {name}: {describe(before)} became {after.outcome}"
 
 
-def attempts_are_bounded(name: str, run: Run, ended: Sequence[Attempt], seen: Sequence[Seen]) -> Iterator[str]:
-    """L2: a crash costs at most one more attempt, and a second crash ends the run."""
-    begun = len({one.attempt for one in seen})
-    answered = sum(one.outcome not in CRASH_OUTCOMES for one in ended)
-    lost = len(ended) - answered
-    if begun > answered + CRASHES_MAX:
-        yield (
-            f"L2 {name}: {describe(run)} was begun {begun} times although only {answered} attempts were answered: "
-            f"a crash costs one more attempt, never two"
-        )
-    if lost > 1:
-        yield f"L2 {name}: {describe(run)} was tried again after {lost} crashes"
-    if run.crashes >= CRASHES_MAX and run.outcome in OPEN:
-        yield f"L2 {name}: {describe(run)} is still open after {run.crashes} crashes"
-    if begun > run.attempt:
-        yield f"L2 {name}: {describe(run)} was begun {begun} times and counts {run.attempt}"
-
-
 def cancelled_does_not_begin(seen: Seen, cancelled: Mapping[int, int]) -> Iterator[str]:
     """L2: after a person asked to cancel a run, no further attempt of it begins. `cancelled` has the last attempt that
     was claimed when they asked."""
     if seen.attempt > cancelled.get(seen.run_id, seen.attempt):
         yield f"L2 run {seen.run_id}: attempt {seen.attempt} began after a request to cancel it"
+
+
+def begins_where_it_may(slug: str, run: Run | None, needed: str | None, labels: frozenset[str]) -> Iterator[str]:
+    """L6: a run begins only on a node that has a label it needs, and it needs those of its schedule."""
+    if run is not None and run.run_on != needed:
+        yield f"L6 {slug}: run {run.run_id} needs {run.run_on}, and its schedule {needed}"
+    if not may_take(needed, labels):
+        yield f"L6 {slug}: it needs {needed}, and began on a node that has {sorted(labels)}"
 
 
 def backfills_hold_up_nothing(name: str, cadence: Cadence, rows: Mapping[int, Run]) -> Iterator[str]:
@@ -208,17 +123,6 @@ def not_blocked_by_a_backfill(name: str, row: Run, rows: Mapping[int, Run]) -> I
     blocker = None if row.blocked_by is None else rows.get(row.blocked_by)
     if blocker is not None and blocker.priority == PRIORITY_BACKFILL:
         yield f"L5 {name}: {describe(row)} was blocked by {describe(blocker)}"
-
-
-def attempts_begin_once(name: str, seen: Sequence[Seen]) -> Iterator[str]:
-    """L2: each attempt is begun by one node once, and all attempts of a run carry one key."""
-    numbers: dict[int, Seen] = {}
-    for one in seen:
-        other = numbers.setdefault(one.attempt, one)
-        if other is not one:
-            yield f"L2 {name}: attempt {one.attempt} of run {one.run_id} began on node {other.node} and on {one.node}"
-        if one.key != seen[0].key:
-            yield f"L2 {name}: run {one.run_id} has the keys {seen[0].key} and {one.key}"
 
 
 def keys_are_unique(name: str, seen: Seen, owners: Mapping[str, int]) -> Iterator[str]:
@@ -491,57 +395,9 @@ def open_runs_have_owners(name: str, run: Run, nodes: frozenset[int]) -> Iterato
 # -- what the sentences are made of -----------------------------------------------------------------------------------
 
 
-def next_in(eras: Sequence[Era], t: Instant) -> Instant | None:
-    """The first instant after `t` that a schedule with this history has."""
-    for index, era in enumerate(eras):
-        until = eras[index + 1].after if index + 1 < len(eras) else None
-        if until is not None and until <= t:
-            continue
-        found = next_after(era.timing, max(t, era.after))
-        if found is not None and (until is None or found <= until):
-            return found
-    return None
-
-
-def count_in(eras: Sequence[Era], after: Instant, until: Instant) -> int:
-    """How many instants lie in (after, until]: by visiting them, and by the timing's own count beyond a few hundred."""
-    count = 0
-    for index, era in enumerate(eras):
-        start = max(after, era.after)
-        end = min(until, eras[index + 1].after) if index + 1 < len(eras) else until
-        if end <= start:
-            continue
-        visited = 0
-        for _ in takewhile(lambda instant, end=end: instant <= end, instants_after(era.timing, start)):  # type: ignore[misc]
-            visited += 1
-            if visited > ENUMERATED_MAX:
-                visited = tally(era.timing, start, end).count
-                break
-        count += visited
-    return count
-
-
 def is_planned(row: Run) -> bool:
     """Whether a row stands for instants of a grid, and not for something that was asked for."""
     return row.trigger not in ("manual", "wake", "backfill", "replay")
-
-
-def last_instant(row: Run) -> Instant:
-    """The last instant a row covers."""
-    return row.planned_at if row.planned_until is None else row.planned_until
-
-
-def at(instant: Instant | None) -> str:
-    """An instant as text."""
-    return "never" if instant is None else format_instant(instant)
-
-
-def describe(row: Run) -> str:
-    """A row in a few words."""
-    span = at(row.planned_at) if row.planned_until is None else f"{at(row.planned_at)}..{at(row.planned_until)}"
-    reason = f"({row.reason})" if row.reason else ""
-    stuck = ", stuck" if row.stuck else ""
-    return f"run {row.run_id} [{span}, {row.trigger}, {row.outcome}{reason}, attempt {row.attempt}{stuck}]"
 
 
 def ended_how(seen: Seen | None) -> str:

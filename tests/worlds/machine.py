@@ -4,6 +4,7 @@ Killing it leaves nothing behind but what was committed: every boot has its own 
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +13,7 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.actions import Call, Http
 from wakeful.core.schedule.actions import Command as Program
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Action, Fire
 from wakeful.ports.clock import Moment
 from wakeful.ports.store import StoreUnavailable
@@ -21,11 +23,12 @@ from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import Process
 from worlds import laws
 from worlds.faults import Deed
-from worlds.inhabitants import Act, Boot, Tenant
+from worlds.holidays import ZONE
+from worlds.inhabitants import Act, Arriving, Boot, Tenant, Wrapping
 from worlds.laws import Ending
 from worlds.performers import Programs, SimAction
 from worlds.plain_law import watch_plain_path
-from worlds.system import System
+from worlds.system import System, labels_for
 
 if TYPE_CHECKING:
     from worlds.world import World
@@ -40,6 +43,7 @@ class Machine:
     def __init__(self, world: "World", index: int) -> None:
         self.world = world
         self.name = f"node-{index}"
+        self.labels = labels_for(index, world.climate.nodes)
         self.gone: dict[int, int] = {}  # node incarnations that died, and when
         self.awake_since = 0
         self.ticks = 0
@@ -70,7 +74,7 @@ class Machine:
         self._watcher = watcher = _Watcher(world, self)
         self._clock = clock = VirtualClock(world.loop, wall=world.wall)
         self._store = store = SqliteStore.open_inline(world.path, hook=watcher, shared_clock=world.climate.nodes > 1)
-        watch_plain_path(store, world.report)
+        watch_plain_path(store, world.report, lambda: world.calendar.terms(Terms(default_zone=ZONE)))
         self._actions = tuple(
             SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
             for sort in ("call", "request", "program")
@@ -137,6 +141,11 @@ class Machine:
         if self._process is not None and self._system is not None:
             self._process.start(self._carry_out(self._system, deed, slug))
 
+    def read_settings(self) -> None:
+        """The settings changed."""
+        if self._system is not None:
+            self._system.change_terms(self.world.calendar.terms)
+
     def act(self, act: Act) -> None:
         """Let somebody outside do something to an inhabitant, through this machine."""
         if self._process is not None and self._system is not None:
@@ -175,8 +184,16 @@ class Machine:
         actions: dict[type[Any], Action] = dict(zip(kinds, self._actions, strict=True))
         for inhabitant in world.inhabitants:
             actions |= inhabitant.actions(boot, actions[Http])
+        for inhabitant in world.inhabitants:
+            if isinstance(inhabitant, Wrapping):
+                actions |= inhabitant.wrap(boot, actions, actions[Http])
         features = [tenant.plug for tenant in self._tenants.values()]
-        system = await world.assemble(store, clock, actions, self._programs, world.limits, self.name, features)
+        limits = replace(world.limits, labels=self.labels)
+        system = await world.assemble(store, clock, actions, self._programs, limits, self.name, features)
+        system.change_terms(world.calendar.terms)
+        for tenant in self._tenants.values():
+            if isinstance(tenant, Arriving):
+                tenant.arrive(system)
         tick = system.engine.tick
 
         async def watched_tick(moment: Moment) -> int:
@@ -211,10 +228,12 @@ class Machine:
                     await system.run_now(slug)
                 case "backfill":
                     await system.backfill(slug)
+                case "replay":
+                    await system.replay(slug)
                 case "cancel":
                     run_id, attempt = await system.cancel(slug)
                     self.world.cancelled[run_id] = attempt
-            if deed.what not in ("run_now", "backfill"):
+            if deed.what not in ("run_now", "backfill", "replay"):
                 self.world.attended_at[slug] = self.world.loop.now_ms
         except REFUSALS as refused:
             why = str(refused)

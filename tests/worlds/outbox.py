@@ -28,7 +28,7 @@ from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
 from worlds.outbox_laws import ASKED_MAX, Answer, Sending
 from worlds.pager import PAGED_MAX, Pager
 from worlds.performers import output_of, reply_of
-from worlds.system import PAGER, addressees_for
+from worlds.system import PAGER, addressees_for, is_turn
 from worlds.trouble import TOUCH as TROUBLE
 from worlds.trouble import Troubles
 
@@ -299,13 +299,13 @@ class Outbox:
         schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
         wanted = None if schedule is None else addressees_for(schedule.slug)
         kept = json.loads(run.result or "{}")
-        if not wanted:
+        if schedule is None or not wanted:
             return
         listed = wanted if isinstance(wanted, list) else [wanted]
         named = frozenset((one["channel"], one.get("to")) for one in listed if one["channel"] != LAST)
         lasts = sum(one["channel"] == LAST for one in listed)
         rows = tx.deliveries.of_runs([run.run_id]).get(run.run_id, ())
-        if "output" in kept:
+        if not is_turn(schedule.definition) and "output" in kept:
             yield from laws.run_tells_everyone_named(laws.Told(run.run_id, output_of(run.run_id), named, lasts), rows)
         elif kept.get("reply") == reply_of(run.run_id):
             yield from laws.run_tells_everyone_named(laws.Told(run.run_id, reply_of(run.run_id), named, lasts), rows)

@@ -10,6 +10,7 @@ from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, Plan, Start, due_at, ring, with_rows
 from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.plain import Advance, DueSchedule, PlainPath
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 from wakeful.stores.sqlite.store import SqliteStore
@@ -18,14 +19,14 @@ from worlds.laws import describe
 Report = Callable[[Iterable[str]], None]
 
 
-def watch_plain_path(store: SqliteStore, report: Report) -> None:
+def watch_plain_path(store: SqliteStore, report: Report, terms: Callable[[], Terms]) -> None:
     """Compare every commit of the plain path from now on."""
     write = store.write
 
     async def watched(operation: Callable[[Tx], Any]) -> Any:
         def look(tx: Any) -> Any:
             if not isinstance(tx.plain, _Watched):
-                tx.plain = _Watched(tx, tx.plain, report)
+                tx.plain = _Watched(tx, tx.plain, report, terms)
             return operation(tx)
 
         return await write(look)
@@ -36,10 +37,11 @@ def watch_plain_path(store: SqliteStore, report: Report) -> None:
 class _Watched:
     """The plain path of one connection."""
 
-    def __init__(self, tx: Tx, path: PlainPath, report: Report) -> None:
+    def __init__(self, tx: Tx, path: PlainPath, report: Report, terms: Callable[[], Terms]) -> None:
         self._tx = tx
         self._path = path
         self._report = report
+        self._terms = terms
         self._now = 0
 
     def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
@@ -74,8 +76,9 @@ class _Watched:
         return compiled
 
     def _advanced(self, move: Advance, before: Cadence) -> Iterator[str]:
-        rules = self._compiled(before.schedule_id, before.version).rules
-        plan = ring(before, rules, now=self._now, gap_reason="outage", taken=frozenset())
+        compiled = self._compiled(before.schedule_id, before.version)
+        rules, excluded = compiled.rules, self._terms().excluded(compiled.definition)
+        plan = ring(before, rules, now=self._now, gap_reason="outage", taken=frozenset(), excluded=excluded)
         start = Start(move.planned_through, move.planned_through + rules.offset, "schedule")
         after = self._tx.cadences.lock([before.schedule_id])[before.schedule_id]
         expected = Plan(plan.rows, with_rows(plan.cadence, move.run_id, None, move.run_id))

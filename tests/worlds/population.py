@@ -8,15 +8,26 @@ from worlds.faults import Climate, streams
 from worlds.heartbeat import NAME as HEARTBEAT
 from worlds.heartbeat import Beating
 from worlds.inhabitants import Inhabitant, Surroundings
+from worlds.money import NAME as MONEY
+from worlds.money import Purse
 from worlds.outbox import NAME as OUTBOX
 from worlds.outbox import Outbox
+from worlds.scheduling import NAME as AGENTS
+from worlds.scheduling import Agents
 from worlds.slots import NAME as SLOTS
 from worlds.slots import Keys
+from worlds.source import NAME as SOURCE
+from worlds.source import Source
 from worlds.trouble import Troubles
 from worlds.workflows import NAME as WORKFLOWS
 from worlds.workflows import Post
 
-EVERYBODY: Final = frozenset({OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS})
+FIRST: Final = frozenset({OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS, MONEY})
+NEWCOMERS: Final = frozenset({AGENTS, SOURCE})
+"""They are drawn apart, so that the worlds that were there before them have the same inhabitants beside them."""
+EVERYBODY: Final = FIRST | NEWCOMERS
+NEWCOMERS_SHARE: Final = 0.2
+"""In how many worlds each of them lives."""
 
 CALM: Final = frozenset({OUTBOX, HEARTBEAT})
 """Those that do nothing for days when nobody asks them to: they can live in a world of a year."""
@@ -28,18 +39,19 @@ TOGETHER_MAX: Final = 2
 
 def draw_inhabitants(seed: int, who: frozenset[str]) -> frozenset[str]:
     """Who of these lives in the world of a seed: one or two of them; in one world of eight, all."""
-    (rng,) = streams(seed, "inhabitants")
-    names = sorted(who)
+    rng, later = streams(seed, "inhabitants", "newcomers")
+    names = sorted(who & FIRST)
     if rng.random() < 1 / 8:
         return who
-    return frozenset(rng.sample(names, min(TOGETHER_MAX, len(names) - 1)))
+    there = frozenset(rng.sample(names, min(TOGETHER_MAX, len(names) - 1)))
+    return there | {name for name in sorted(who & NEWCOMERS) if later.random() < NEWCOMERS_SHARE}
 
 
 def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) -> list[Inhabitant]:
     """The inhabitants that a climate names, each with a generator of its own."""
     there: list[Inhabitant] = []
-    outbox, heartbeat, slots, workflows, alerts, talk = streams(
-        seed, OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS, "alerts", "talk"
+    outbox, heartbeat, slots, workflows, money, alerts, talk = streams(
+        seed, OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS, MONEY, "alerts", "talk"
     )
     conversations = Conversations(talk, world, lease=climate.lease)
     days, per_day = climate.days, climate.deeds_per_day
@@ -54,4 +66,12 @@ def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) ->
         there.append(Keys(slots, world, days=days, per_day=per_day, lease=climate.lease, folder=folder))
     if WORKFLOWS in climate.inhabitants:
         there.append(Post(workflows, world, days=days, per_day=per_day, pace=climate.pace, lease=climate.lease))
+    if MONEY in climate.inhabitants:
+        agent = next((one for one in there if one.name == HEARTBEAT), None)
+        there.append(Purse(money, world, agent, days=days, per_day=per_day))
+    source, agents = streams(seed, SOURCE, AGENTS)
+    if AGENTS in climate.inhabitants:
+        there.append(Agents(agents, world, days=days, per_day=per_day, pace=climate.pace))
+    if SOURCE in climate.inhabitants:
+        there.append(Source(source, world, days=days, per_day=per_day))
     return there

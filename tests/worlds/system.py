@@ -4,6 +4,7 @@ A world knows the system only as a protocol, and whoever starts a world hands in
 hand in one that is broken on purpose.
 """
 
+import json
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -19,6 +20,7 @@ from wakeful.core.time.instants import DAY, Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
 from wakeful.engine.membership import Identity
+from wakeful.features.money.feature import Money
 from wakeful.features.schedules import backfilling, cancelling, commands
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.rules import Terms
@@ -52,6 +54,20 @@ def addressees_for(slug: str) -> Any:
     return _ADDRESSEES[int(number) % len(_ADDRESSEES)] if number.isdecimal() else None
 
 
+_RUN_ON: Final[Mapping[int, Any]] = {0: "a", 4: ["b", "a"], 8: "b"}
+
+
+def run_on_for(slug: str) -> Any:
+    """The labels that a schedule needs, by its number; edits keep it. Silent ones need none, so that they are plain."""
+    number = slug.removeprefix("s")
+    return _RUN_ON.get(int(number) % 12) if number.isdecimal() else None
+
+
+def labels_for(index: int, nodes: int) -> frozenset[str]:
+    """The labels of a machine: one that is alone has all, of several the first two have one each."""
+    return frozenset("ab") if nodes == 1 else frozenset("ab"[index : index + 1])
+
+
 def is_silent(slug: str) -> bool:
     """Whether a schedule has nothing to say to anyone."""
     return slug.startswith("s") and addressees_for(slug) is None
@@ -65,6 +81,47 @@ def is_event(slug: str) -> bool:
 def is_prompt(slug: str) -> bool:
     """Whether a schedule asks the agent, in a world with a heartbeat."""
     return slug.startswith("s") and int(slug[1:]) % 4 == 3
+
+
+def is_turn(definition: str) -> bool:
+    """Whether a stored definition asks an agent: then its reply is delivered, and its output is not."""
+    return not {"prompt", "event"}.isdisjoint(json.loads(definition))
+
+
+AGENTS: Final = ("default", "second", "third")
+"""Whom schedules ask, where money matters: agents work beside each other, each on one run at a time."""
+
+
+def agent_for(slug: str) -> str:
+    """The agent of a prompt in a world with money; edits keep it."""
+    return AGENTS[int(slug[1:]) // 4 % len(AGENTS)]
+
+
+def budget_for(slug: str) -> dict[str, float]:
+    """The budget of a prompt in a world with money; edits keep it."""
+    return {"perDay": 0.7}
+
+
+def has_budget(slug: str) -> bool:
+    """Whether a prompt has a budget of its own. The others have a check."""
+    return int(slug[1:]) % 8 in (1, 3)
+
+
+CHECKED_AT: Final = "http://127.0.0.1:9/anything-new"
+
+
+def _with_money(slug: str, written: Mapping[str, Any]) -> dict[str, Any]:
+    """A prompt for one of the agents, with a budget for some; any other schedule as it is."""
+    if not is_prompt(slug) and (not is_event(slug) or "event" in written):
+        return dict(written)
+    others = {key: value for key, value in written.items() if key not in _ACTIONS}
+    asked = {**others, "prompt": f"ask-{slug}", "agent": agent_for(slug)}
+    if not has_budget(slug):
+        return {**asked, "check": {"http": {"method": "GET", "url": CHECKED_AT}}}
+    timing = written["schedule"]
+    if timing["type"] == "every":  # prompts more often than that are refused
+        timing = {**timing, "every": "1h"}
+    return {**asked, "schedule": timing, "budget": budget_for(slug)}
 
 
 def text_of_event(slug: str) -> str:
@@ -113,6 +170,12 @@ class System(Protocol):
 
     async def backfill(self, slug: str) -> None: ...
 
+    async def replay(self, slug: str) -> None: ...
+
+    def change_terms(self, change: Callable[[Terms], Terms]) -> None:
+        """The settings for all schedules changed."""
+        ...
+
 
 T = TypeVar("T")
 
@@ -155,6 +218,11 @@ class Shipped:
         self._parts = parts
 
     @property
+    def parts(self) -> Parts:
+        """What inhabitants that write schedules need."""
+        return self._parts
+
+    @property
     def engine(self) -> Engine:
         return self._parts.engine
 
@@ -168,14 +236,21 @@ class Shipped:
         for service in reversed(self._parts.services):
             await service.stop()
 
+    def change_terms(self, change: Callable[[Terms], Terms]) -> None:
+        self._parts.terms.value = change(self._parts.terms.value)
+        self.engine.ring_bell()
+
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
         parts, now = self._parts, self._parts.clock.read().now
         if is_silent(slug):  # so that some schedules are plain (`core.schedule.plain`)
             written = {name: value for name, value in written.items() if name not in ("lane", "activeHours")}
+        written = {**written, "runOn": run_on_for(slug)}
         if Deliver in parts.applied:
             written = {**written, "deliver": addressees_for(slug)}
         if Event in parts.hooks.actions:
             written = _for_the_agent(slug, written)
+        if isinstance(parts.hooks.accounts, Money):
+            written = _with_money(slug, written)
         definition = definition_from_json(written, default_zone=ZONE, slug=slug)
         checked = check(definition, parts.conditions, now=now)
         (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], hooks=parts.hooks, now=now))
@@ -213,10 +288,24 @@ class Shipped:
         """Run what did not succeed in the last two days, unless it is far too much."""
 
         def backfill(tx: Tx, now: Instant) -> None:
-            wanted = backfilling.backfill_of(tx, slug, since=max(0, now - 2 * DAY), until=now, now=now)
+            terms = self._parts.terms.value
+            wanted = backfilling.backfill_of(tx, slug, since=max(0, now - 2 * DAY), until=now, terms=terms, now=now)
             backfilling.start(tx, wanted._replace(instants=wanted.instants[:50]), "backfill", now=now)
 
         await self._do(backfill)
+
+    async def replay(self, slug: str) -> None:
+        """Run once more what ran last and has ended."""
+
+        def replay(tx: Tx, now: Instant) -> None:
+            schedule = tx.schedules.by_slugs([slug]).get(slug)
+            rows = [] if schedule is None else tx.runs.page(schedule_id=schedule.schedule_id, limit=20)
+            ended = next((row for row in rows if not row.is_open and row.instants == 1), None)
+            if ended is None:
+                raise Conflict(f"{slug} has no run that has ended")
+            backfilling.replay(tx, ended.run_id, now=now)
+
+        await self._do(replay)
 
     async def _do(self, command: Callable[[Tx, Instant], T]) -> T:
         now = self._parts.clock.read().now

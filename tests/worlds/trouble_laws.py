@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident
+from wakeful.core.money.budgets import BUDGET
 from wakeful.core.run.runs import OUTSIDE_PLAN, Attempt, Run
 from wakeful.core.run.settlement import CANCELLED
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_instant
@@ -38,7 +39,7 @@ def turns_bad(before: Run | None, after: Run, attempts: Sequence[Attempt]) -> bo
         return False
     if after.outcome in _BAD and after.reason != CANCELLED:
         is_given_up = before is not None and before.outcome == "waiting" and before.attempt == after.attempt
-        return not is_given_up
+        return not is_given_up and after.reason != BUDGET  # a budget that is used up is reported by itself
     return after.outcome == "waiting" and bool(attempts) and attempts[-1].outcome in _FAILED_ATTEMPTS
 
 

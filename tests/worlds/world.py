@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from wakeful.core.schedule.labels import queue_of
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.engine.limits import Limits
 from wakeful.ports.action import Fire
@@ -49,12 +50,13 @@ from worlds.faults import (
     draw_troubles,
     streams,
 )
+from worlds.holidays import Calendar, Holidays, draw_holidays, with_own_days
 from worlds.inhabitants import Act
 from worlds.judge import Broken, Judge
 from worlds.laws import Ending, Seen
 from worlds.machine import Machine
 from worlds.population import settle_in
-from worlds.system import Assemble
+from worlds.system import Assemble, run_on_for
 
 NAP: Final = 10 * SECOND
 """A node that is full looks again this soon; sleeping longer is sleeping."""
@@ -90,10 +92,13 @@ class World:
         self.assemble = assemble
         self.loop = VirtualLoop()
         self.wall = Wall(self.loop)
-        self.judge = Judge()
+        self.calendar = Calendar(lambda: self.loop.now_ms)
+        self.judge = Judge(self.calendar)
         (self.rng, self.machine_rng, self.handler_rng, commit_rng) = streams(
             seed, "troubles", "machines", "handlers", "commits"
         )
+        self.days_rng, holiday_rng = streams(seed, "own days", "holidays")
+        self._holidays = draw_holidays(holiday_rng, days=climate.days, per_day=climate.holidays_per_day)
         self.commit_faults = CommitFaults(commit_rng, probability=climate.crash_per_commit)
         self.ticks = self.attempts = self.crashes = self.boots = 0
         self.stepped_at = -1  # true time when the wall was last moved
@@ -158,9 +163,10 @@ class World:
         for _ in range(self.rng.randint(2, self.climate.schedules)):
             self._do(Deed(0, "add", 0.0, self._definition(self.rng)))
             await asyncio.sleep(self.rng.random())
-        troubles: list[Trouble | Act] = [*draw_troubles(self.rng, self.climate, self._definition)]
+        troubles: list[Trouble | Act | Holidays] = [*draw_troubles(self.rng, self.climate, self._definition)]
         near = [trouble.at for trouble in troubles if not isinstance(trouble, Deed)]
         troubles += [act for one in self.inhabitants for act in one.draw_acts(near)]
+        troubles += self._holidays
         for trouble in sorted(troubles, key=lambda trouble: trouble.at):
             await self._until(trouble.at)
             self.say(lambda trouble=trouble: str(trouble))  # type: ignore[misc]
@@ -237,7 +243,7 @@ class World:
         # A clock that comes back while nobody is up is compared with how far it was when a lease was last renewed.
         ahead_max = 2 * MINUTE + self.limits.renew_every
         is_asleep = deadline > moment.monotonic + NAP and not machine.is_stopping
-        found = list(self._silent(moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
+        found = list(self._silent(machine, moment.now, is_asleep=is_asleep, ahead_max=ahead_max))
         if found and is_asleep:  # something may have come due while it looked, and rung the bell
             self.later(1, partial(self._look_again, machine, ahead_max, since=(machine.ticks, self.stepped_at)))
         else:
@@ -245,15 +251,15 @@ class World:
         self.report(machine.haunted())
         self.report(self._left_lying(machine))
 
-    def _silent(self, now: Instant, *, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
-        yield from self.judge.ticked(now=now, is_asleep=is_asleep, ahead_max=ahead_max)
+    def _silent(self, machine: Machine, now: Instant, *, is_asleep: bool, ahead_max: Duration) -> Iterator[str]:
+        yield from self.judge.ticked(now=now, is_asleep=is_asleep, ahead_max=ahead_max, labels=machine.labels)
         for inhabitant in self.inhabitants:
             yield from inhabitant.ticked(now=now, is_asleep=is_asleep, ahead_max=ahead_max)
 
     def _look_again(self, machine: Machine, ahead_max: Duration, *, since: tuple[int, int]) -> None:
         """A node seemed to sleep over something; if it has not looked again by now, it does."""
         if machine.is_awake and not machine.is_stopping and (machine.ticks, self.stepped_at) == since:
-            self.report(self._silent(self.wall.read(), is_asleep=True, ahead_max=ahead_max))
+            self.report(self._silent(machine, self.wall.read(), is_asleep=True, ahead_max=ahead_max))
 
     def began(self, machine: Machine, fire: Fire) -> None:
         self.attempts += 1
@@ -263,6 +269,7 @@ class World:
         self.say(lambda: f"{machine.name}: {fire.slug} run {fire.run_id} attempt {fire.attempt} begins")
         self.report(self.judge.began(seen))
         self.report(laws.cancelled_does_not_begin(seen, self.cancelled))
+        self.report(laws.begins_where_it_may(fire.slug, row, queue_of(run_on_for(fire.slug)), machine.labels))
 
     def ended(self, machine: Machine, run_id: int, attempt: int, ending: Ending) -> None:
         self.say(lambda: f"{machine.name}: run {run_id} attempt {attempt} ends {ending}")
@@ -293,8 +300,12 @@ class World:
 
     # -- troubles -----------------------------------------------------------------------------------------------------
 
-    def _befall(self, trouble: Trouble | Act) -> None:
+    def _befall(self, trouble: Trouble | Act | Holidays) -> None:
         match trouble:
+            case Holidays(dates=dates):
+                self.calendar.change(dates)
+                for machine in self._machines:
+                    machine.read_settings()
             case Deed():
                 self._do(trouble)
             case Act():
@@ -358,7 +369,7 @@ class World:
     def _definition(self, rng: random.Random) -> dict[str, Any]:
         """What a person writes; drawn for the middle of the world, so that single instants fall into it."""
         now = EPOCH + rng.randrange(int(self.climate.days * DAY))
-        return draw_definition(rng, now=now, pace=self.climate.pace)
+        return with_own_days(self.days_rng, draw_definition(rng, now=now, pace=self.climate.pace), now)
 
 
 class _Calm:
