@@ -59,7 +59,7 @@ class TestBatches:
         await store.write(lambda tx: put_runs(tx, *(_started(n) for n in range(1, COUNT + 2))))
 
         def ended(run_id: int, **changes: Any) -> Run:
-            let_go = {"owner": None, "deadline_at": None, "ended_at": NOW + 5, "outcome": "succeeded"}
+            let_go = {"deadline_at": None, "ended_at": NOW + 5, "outcome": "succeeded"}
             return _started(run_id, **let_go | {"rung": "finished"} | changes)
 
         rows = _mixed(

@@ -11,6 +11,7 @@ from conformance.rows import (
     a_node,
     a_run,
     a_schedule,
+    an_attempt,
     closed,
     put_cadences,
     put_runs,
@@ -18,6 +19,7 @@ from conformance.rows import (
 )
 from wakeful.core.run.runs import Run
 from wakeful.ports.changes import (
+    AttemptsAdded,
     CadencesBegun,
     CadencesSaved,
     Change,
@@ -60,6 +62,8 @@ class TestChanges:
         assert await _changes(store, lambda tx: tx.runs.save_many(longer, grown=[3])) == [RunsSaved(longer, [3])]
         ended = [closed(1, NOW + 9, fence=1)]
         assert await _changes(store, lambda tx: tx.runs.close_many(ended)) == [RunsSaved(ended)]
+        tried = [an_attempt(1, 1)]
+        assert await _changes(store, lambda tx: tx.runs.add_attempts(tried)) == [AttemptsAdded(tried)]
         assert await _changes(store, lambda tx: tx.runs.remove_many([2])) == [RunsRemoved([2])]
 
     async def test_runs_of_the_plain_path(self, make_store: MakeStore) -> None:

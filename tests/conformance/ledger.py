@@ -174,13 +174,13 @@ class TestFences:
         }
 
     async def test_closing_writes_what_closing_changes(self, make_store: MakeStore) -> None:
-        """A closed run has no owner, deadline, next attempt or process, and keeps everything else."""
+        """A closed run has no deadline, next attempt or process, and keeps everything else."""
         store = await make_store()
         run = running(1, 7)._replace(process='{"pid":1}', deadline_at=NOW + 5, ladder='{"sent":1}', definition="{}")
         await store.write(lambda tx: put_runs(tx, run))
         ended = run._replace(
             outcome="failed", reason="because", rung="started", ended_at=NOW + 1, error="oh", result='{"output":"x"}',
-            owner=None, deadline_at=None, next_attempt_at=None, process=None, stuck=0,
+            deadline_at=None, next_attempt_at=None, process=None, stuck=0,
         )  # fmt: skip
         await store.write(lambda tx: tx.runs.close_many([ended]))
         assert await store.read(lambda tx: tx.runs.lock([1])) == {1: ended}

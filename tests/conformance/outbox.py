@@ -289,6 +289,9 @@ class TestInbox:
         assert await store.write(lambda tx: tx.inbox.mark_read(b, at=None)) is True
         assert await store.read(lambda tx: tx.inbox.unread()) == 3
         assert await store.write(lambda tx: tx.inbox.mark_read(999, at=NOW)) is False
+        assert await store.write(lambda tx: tx.inbox.mark_all_read(at=NOW)) == 3
+        assert await store.write(lambda tx: tx.inbox.mark_all_read(at=NOW)) == 0
+        assert await store.read(lambda tx: tx.inbox.unread()) == 0
         assert await store.write(lambda tx: tx.inbox.remove(c)) is True
         assert await store.write(lambda tx: tx.inbox.remove(c)) is False
         assert await store.write(lambda tx: tx.inbox.prune(before=NOW + 1, limit=9)) == 1

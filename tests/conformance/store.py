@@ -207,12 +207,14 @@ class TestWhatNodesPublish:
     """The settings hash of each node."""
 
     async def test_a_node_says_by_which_settings_it_works(self, make_store: MakeStore) -> None:
-        """Empty until it is published."""
+        """Empty until it is published; labels with the time since when it has them."""
         store = await make_store()
         node_id = await store.write(a_node)
-        assert [node.terms for node in await store.read(lambda tx: tx.nodes.all())] == [""]
-        await store.write(lambda tx: tx.nodes.publish(node_id, terms="abc"))
-        assert [node.terms for node in await store.read(lambda tx: tx.nodes.all())] == ["abc"]
+        assert [node[-3:] for node in await store.read(lambda tx: tx.nodes.all())] == [("", "", 0)]
+        for now in (NOW, NOW + 5):
+            await store.write(lambda tx, now=now: tx.nodes.publish(node_id, terms="abc", labels="eu gpu", now=now))
+        assert [node[-3:] for node in await store.read(lambda tx: tx.nodes.all())] == [("abc", "eu gpu", NOW)]
+        assert await store.read(lambda tx: tx.nodes.names([node_id, 99])) == {node_id: "a"}
 
 
 class TestMeta:

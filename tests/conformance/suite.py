@@ -23,7 +23,9 @@ from conformance.batches import TestBatches
 from conformance.bus import TestBus
 from conformance.cancels import TestCancels
 from conformance.changes import TestChanges
+from conformance.forecasts import TestForecasts
 from conformance.heartbeat import TestHeartbeats, TestSystemEvents
+from conformance.labelled import TestLabelled
 from conformance.ledger import (
     TestDueRuns,
     TestFences,
@@ -66,10 +68,12 @@ __all__ = [
     "TestChannels",
     "TestDueRuns",
     "TestFences",
+    "TestForecasts",
     "TestHandovers",
     "TestHeartbeats",
     "TestInbox",
     "TestIncidents",
+    "TestLabelled",
     "TestLanes",
     "TestLogins",
     "TestMessages",

@@ -148,11 +148,25 @@ async def cluster(
         for node in nodes:
             await node.engine.start()
         yield nodes
+    except TimeoutError as error:
+        error.add_note("\n".join([line for node in nodes for line in await state_of(node)]))
+        raise
     finally:
         for node in nodes:
             node.tap.is_cut = False
             await node.engine.stop()
             await node.store.close()
+
+
+async def state_of(node: Node) -> list[str]:
+    """What a node and its store look like, for a test that waited too long."""
+
+    def look(tx: Tx) -> list[object]:
+        due = tx.alarms.due_kinds(now=node.now)
+        return [*tx.nodes.all(), *tx.runs.page(limit=20), tx.lanes.holders(), due, tx.alarms.next_due_at()]
+
+    own = f"node {node.engine.node_id} at {node.now}: fires {dict(node.fires)}, running {node.engine.running}"
+    return [own, *(f"  {row}" for row in await node.tap.inner.read(look))]
 
 
 def once(slug: str, at: int, **options: Any) -> Definition:

@@ -1,4 +1,4 @@
-"""One node as a process of its own: `python node.py URL NAME FILE`. It ticks until SIGTERM.
+"""One node as a process of its own: `python node.py URL NAME FILE [LABEL,…]`. It ticks until SIGTERM.
 
 Its target writes a line to FILE when it begins and one when it ends. Every line is one appending write, so the file has
 them in the order in which they happened, whoever wrote them.
@@ -10,6 +10,7 @@ import random
 import signal
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 from wakeful.app import bootstrap
@@ -32,7 +33,7 @@ class NoOrphans:
         return "gone"
 
 
-async def main(url: str, name: str, path: str) -> None:
+async def main(url: str, name: str, path: str, labels: str = "") -> None:
     """Tick until told to stop."""
     file = os.open(path, os.O_WRONLY | os.O_APPEND)
 
@@ -49,7 +50,8 @@ async def main(url: str, name: str, path: str) -> None:
     store = await PostgresStore.open(url, timeouts=PATIENCE)
     identity = Identity(name, "here", os.getpid())
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
-    setup = bootstrap.Setup(limits=LIMITS)
+    limits = replace(LIMITS, labels=frozenset(labels.split(",")) - {""})
+    setup = bootstrap.Setup(limits=limits)
     parts = await bootstrap.assemble_with(store, store.clock, setup, actions, NoOrphans(), identity)
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)

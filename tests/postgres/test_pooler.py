@@ -69,19 +69,21 @@ def pooler(server: Server, folder: Path, mode: str) -> Iterator[Callable[[str], 
                 parent.chmod(parent.stat().st_mode | 0o011)
         folder.chmod(0o777)
         Path(str(known["host"])).chmod(0o755)
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, **user)
+    log = folder / "stderr"  # a file: once nobody reads a full pipe, pgbouncer stands still
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(command, stderr=stderr, **user)
     try:
-        _wait_for(port, process)
+        _wait_for(port, process, log)
         base = f"postgresql://{known.get('user') or 'postgres'}@127.0.0.1:{port}/{known.get('dbname') or 'postgres'}"
         yield lambda url: f"{base}?schema={schema_of(url)}"
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE)
+        process.wait(PATIENCE)
 
 
-def _wait_for(port: int, process: "subprocess.Popen[bytes]") -> None:
+def _wait_for(port: int, process: "subprocess.Popen[bytes]", log: Path) -> None:
     for _ in range(600):
-        assert process.poll() is None, process.communicate()[1].decode()
+        assert process.poll() is None, log.read_text()
         try:
             socket.create_connection(("127.0.0.1", port), timeout=PATIENCE).close()
             return
@@ -135,7 +137,6 @@ async def test_a_daemon_behind_a_pooler(url: str, server: Server, tmp_path: Path
     assert "pooler" in (tmp_path / "home" / "server.log").read_text()
 
 
-@pytest.mark.torture
 def test_two_nodes_behind_a_pooler(url: str, server: Server, tmp_path: Path) -> None:
     """They share what is due, also the runs of one lane, and one is killed: as many runs as instants, each tried at
     most twice."""

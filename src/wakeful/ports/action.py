@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from wakeful.core.errors import FieldError
 from wakeful.core.run.results import Result
@@ -37,6 +37,7 @@ class Fire(NamedTuple):
     access: RunAccess | None = None  # how its program reaches the daemon
     withholds: Withholds | None = None  # which of the daemon's variables its program does not get
     cost_max: float | None = None  # in US dollars, for programs that enforce it
+    traceparent: str | None = None  # of this attempt, if runs are traced (`core.run.traces`)
 
     @classmethod
     def of(cls, run: Run, slug: str, key: str, receipt_url: str | None = None) -> "Fire":
@@ -63,6 +64,14 @@ class Ladder(Protocol):
         ...
 
 
+DEADLINE: Final = "deadline"
+"""The cancellation message when an attempt's time is up."""
+
+SHUTDOWN: Final = "shutdown"
+"""The cancellation message at shutdown. An action whose target keeps working, and can be asked later, raises
+`FencedOff`: the run stays open, and the next node asks."""
+
+
 class FencedOff(Exception):
     """The run was taken from this node; stop immediately, no further report counts."""
 
@@ -70,7 +79,7 @@ class FencedOff(Exception):
 class StillRunning(Exception):
     """Raised by an action that was cancelled and could not end what it started.
 
-    `ended` is resolved when the remaining work is finally seen to end.
+    `ended` is resolved when the remaining work is finally seen to end, or cancelled if that can no longer be seen.
     """
 
     def __init__(self, message: str, ended: "asyncio.Future[None]") -> None:
@@ -100,8 +109,8 @@ class Action(Protocol):
         ...
 
     def check(self, spec: Any) -> str | FieldError | None:
-        """What is wrong with the spec on this machine, and the cure; None if nothing. A `FieldError` if the field is
-        not the action's own."""
+        """What is wrong with the spec on this machine, and the cure; None if nothing. A `FieldError` if the field
+        belongs to something other than the action."""
         ...
 
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result: ...
@@ -139,5 +148,5 @@ class Orphans(Protocol):
     """Ends processes left behind by a dead incarnation."""
 
     async def end(self, process: Process) -> OrphanFate:
-        """End it if it is still the same process. Returns whether it is gone, remains, or is on another machine."""
+        """End a process if it is still the same one. Returns whether it is gone, remains, or is on another machine."""
         ...

@@ -2,7 +2,7 @@
 
 An agent creates an `Exchange` for every turn. Some agents reply directly: `send` returns `Replied`, and the turn is
 over. Others only accept the prompt: `send` returns `Accepted`, which proves nothing yet, and the exchange is polled
-until it shows how the turn ended (L8). Nothing an agent returns is trusted: adapters limit and clean every text.
+until it shows how the turn ended (L8). Nothing an agent returns is trusted: adapters limit and clean all text.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class ToolSpec(NamedTuple):
 
 
 class Toolbox(Protocol):
-    """The tools that agents get from us, for those that bring none of their own."""
+    """The tools that agents get from us, for those that have none themselves."""
 
     @property
     def tools(self) -> Sequence[ToolSpec]: ...
@@ -80,12 +80,12 @@ class NoSign:
 
 @dataclass(frozen=True, slots=True)
 class NotVisible:
-    """Its state cannot be read now."""
+    """The turn's state cannot be read now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Working:
-    """It is working."""
+    """The agent is working on the turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +180,12 @@ class TranscriptTurn(NamedTuple):
 
 
 class Transcripts(Protocol):
-    """Keeps conversations for agents that have no memory of their own. Its size is limited."""
+    """Keeps conversations for agents that have no memory themselves. Its size is limited."""
 
     async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
         """The conversation, oldest turn first; empty for an unknown session."""
         ...
 
     async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
-        """Add a turn; one with the same key replaces the older one."""
+        """Add a turn, replacing an earlier turn with the same key."""
         ...

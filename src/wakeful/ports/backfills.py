@@ -39,23 +39,23 @@ class Backfills(Protocol):
     """Backfills and their runs."""
 
     def add(self, row: Backfill) -> int:
-        """Write it; returns its id."""
+        """Write a backfill; returns its id."""
         ...
 
     def lock_active(self, schedule_id: int) -> list[Backfill]:
-        """Those of a schedule that are not finished, locked, oldest first."""
+        """A schedule's unfinished backfills, locked, oldest first."""
         ...
 
     def open_runs(self) -> int:
-        """How many of their runs are running or waiting."""
+        """How many backfilled runs are running or waiting."""
         ...
 
     def active(self) -> list[int]:
-        """The ids of those that are not finished."""
+        """The ids of unfinished backfills."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Backfill]:
-        """Those whose alarm is due, locked; one that another node has locked is left out."""
+        """Backfills whose alarm is due, locked; those another node has locked are left out."""
         ...
 
     def save(self, row: Backfill) -> None:
@@ -65,14 +65,14 @@ class Backfills(Protocol):
     def add_run(self, row: BackfilledRun) -> None: ...
 
     def of_runs(self, run_ids: Sequence[int]) -> dict[int, BackfilledRun]:
-        """What these runs were made for, if they are runs of past instants."""
+        """The backfilled ones among these runs, by run id."""
         ...
 
     def runs_between(self, schedule_id: int, *, first: Instant, last: Instant) -> list[BackfilledRun]:
-        """The runs of a schedule for instants in [first, last]."""
+        """A schedule's backfilled runs for instants in [first, last]."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` requests that ended before, except from times before `since`, and as many records of
+        """Delete up to `limit` requests that ended before `before`, except those before `since`, and as many records of
         runs that the ledger no longer has; returns the larger number."""
         ...

@@ -26,5 +26,5 @@ class Cancels(Protocol):
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` requests made before, except from times before `since`; returns how many."""
+        """Delete up to `limit` requests made before `before`, except those before `since`; returns how many."""
         ...

@@ -1,13 +1,13 @@
 """What a transaction changed. The write methods of a store record it as they are called (`Tx.changes`).
 
 Records hold the written rows by reference, so recording costs one append per statement. After the commit
-`observe.facts` turns them into facts for the listeners. Those of an operation that failed are dropped.
+`observe.facts` turns them into facts for the listeners. Records of a failed operation are dropped.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.ports.ledger import Mark
@@ -37,6 +37,12 @@ class RunsMarked(NamedTuple):
     """Rungs that runs reached."""
 
     marks: Sequence[Mark]
+
+
+class AttemptsAdded(NamedTuple):
+    """Attempts that ended while their runs continue."""
+
+    attempts: Sequence[Attempt]
 
 
 class RunsLost(NamedTuple):
@@ -119,6 +125,7 @@ Change: TypeAlias = (
     | RunsSaved
     | RunsAnnotated
     | RunsMarked
+    | AttemptsAdded
     | RunsLost
     | RunsRemoved
     | SchedulesAdded

@@ -23,6 +23,7 @@ class OutgoingMessage(NamedTuple):
     run_id: int | None
     at: Instant  # when it was written
     parts_sent: int = 0  # how many parts were sent before
+    traceparent: str | None = None  # of the delivery, if its run is traced
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Channel(Protocol):
 
     @property
     def to(self) -> str | None:
-        """The recipient of messages without one."""
+        """The default recipient."""
         ...
 
     async def send(self, letter: OutgoingMessage) -> Outcome: ...

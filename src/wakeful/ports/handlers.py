@@ -91,12 +91,12 @@ class AlarmHandler(Protocol):
 
     @property
     def is_always_asked(self) -> bool:
-        """Whether it is called at every tick, and not only when one of its alarms is due."""
+        """Whether it is called at every tick, not only when one of its alarms is due."""
         ...
 
     @property
     def brings_runs(self) -> bool:
-        """Whether ringing may create runs: then it is delayed while there is no capacity for them."""
+        """Whether ringing may create runs. If so, it is delayed while there is no capacity for them."""
         ...
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
@@ -152,7 +152,7 @@ DefinitionCheck: TypeAlias = Callable[[Definition], Sequence[FieldError]]
 """The errors a feature finds in a definition that is about to be written."""
 
 StoredCheck: TypeAlias = Callable[[Tx, Definition], Sequence[FieldError]]
-"""The same, checked against the store in the transaction that writes a new or changed definition."""
+"""Like `DefinitionCheck`, but checked against the store in the transaction that writes a new or changed definition."""
 
 
 class BackgroundService(Protocol):
@@ -173,7 +173,7 @@ class UpcomingSource(Protocol):
     """What a feature is going to start, besides the runs that are already waiting."""
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        """At most `limit` items until a time, the earliest ones."""
+        """The earliest items until `until`, at most `limit`."""
         ...
 
 
@@ -206,7 +206,7 @@ class Booked(NamedTuple):
 
 
 class Accounts(Protocol):
-    """Keeps the accounts: what attempts cost, and whether budgets allow another one."""
+    """Tracks spending: what attempts cost, and whether budgets allow another one."""
 
     def priced(self, ending: Ending) -> Ending:
         """The ending with its cost, if that follows from a table of prices."""
@@ -276,5 +276,6 @@ class EngineHooks(NamedTuple):
     on_silence: Sequence[OnSilence] = ()
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get
+    traceparent: Callable[[Run], str | None] | None = None  # of an attempt that is being claimed
     settle_plain: SettlePlain = lambda _tx, _ended, *, node_id, now: set()
     accounts: Accounts = NoAccounts()

@@ -39,11 +39,11 @@ class Heartbeats(Protocol):
     """The state of the heartbeat. Its row is the lock for its wakes and for the system events."""
 
     def add(self, row: Heartbeat) -> None:
-        """Write it, unless it exists."""
+        """Write a heartbeat, unless it exists."""
         ...
 
     def lock(self, owner_ids: Iterable[int]) -> dict[int, Heartbeat]:
-        """Read them and lock them until the transaction ends. A read transaction only reads."""
+        """Read heartbeats and lock them until the transaction ends. A read transaction only reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Heartbeat]:

@@ -3,13 +3,13 @@
 The run row is the lock of a run, the lane row the lock of a lane.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from wakeful.core.run.runs import OPEN, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 
-# The columns that closing a run changes, besides clearing owner, deadline, next attempt, process and stuck.
+# The columns that closing a run changes, besides clearing deadline, next attempt, process and stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")
 
 # The columns that claiming a run changes, besides clearing reason, next attempt, ladder and process.
@@ -33,6 +33,8 @@ class Node(NamedTuple):
     capacity: int
     voided_at: Instant | None  # it lost its lease; everything it still writes is fenced off
     terms: str = ""  # a hash of the settings that all nodes must share; empty if unknown
+    labels: str = ""  # separated by spaces (`core.schedule.labels`)
+    labels_at: Instant = 0  # since when it has these
 
 
 class RunGlance(NamedTuple):
@@ -168,9 +170,9 @@ class Runs(Protocol):
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` closed rows (with their attempts) that were due and ended before; returns how many.
+        """Delete up to `limit` closed rows (with their attempts) due and ended before `before`; returns how many.
 
-        Times before `since` come from a clock that was not set, and say nothing about the age of a row."""
+        Times before `since` come from a clock that was not set, and say nothing about a row's age."""
         ...
 
 
@@ -203,7 +205,8 @@ class Lanes(Protocol):
         ...
 
     def free_many(self, held: Sequence[tuple[str, int]]) -> None:
-        """Free the lanes these runs hold, and unpark the best waiting run of each."""
+        """Free the lanes these runs hold, and unpark the best waiting run of each; and of those that need labels, the
+        best for each set of labels, so that none of them waits for one that no node can run."""
         ...
 
     def holders(self) -> dict[str, int]:
@@ -222,13 +225,13 @@ class Nodes(Protocol):
         """Extend the lease; False if the node was voided in the meantime."""
         ...
 
-    def publish(self, node_id: int, *, terms: str) -> None:
-        """Publish a hash of the settings the node runs with."""
+    def publish(self, node_id: int, *, terms: str, labels: str, now: Instant) -> None:
+        """Publish a hash of the settings the node runs with, and its labels."""
         ...
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
-        """Whether the node still has its lease, at least until then; if so, no other node can take it before this
-        transaction ends."""
+        """Whether the node still has its lease, and until `lease_until` at least; if so, no other node can take it
+        before this transaction ends."""
         ...
 
     def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
@@ -244,6 +247,14 @@ class Nodes(Protocol):
         ...
 
     def all(self) -> list[Node]: ...
+
+    def names(self, node_ids: Iterable[int]) -> dict[int, str]:
+        """The names of these incarnations, by id."""
+        ...
+
+    def of_newest_runs(self, schedule_ids: Sequence[int]) -> dict[int, str]:
+        """The name of the node of the newest run of each of these schedules."""
+        ...
 
     def prune(self, *, before: Instant) -> None:
         """Delete voided nodes that own nothing."""

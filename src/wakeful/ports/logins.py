@@ -25,13 +25,14 @@ class Logins(Protocol):
     def get(self, digest: str) -> Login | None: ...
 
     def take(self, digest: str, *, kind: str, now: Instant) -> Login | None:
-        """Remove one and return it, if it exists and has not expired. Of several callers at once, one gets it."""
+        """Remove a login and return it, if it exists and has not expired. Of several concurrent callers, one gets
+        it."""
         ...
 
     def clear(self) -> int:
-        """Remove all; returns how many."""
+        """Remove all logins; returns how many."""
         ...
 
     def prune(self, *, now: Instant, most: int) -> int:
-        """Remove those that have expired, and all but the newest `most`; returns how many."""
+        """Remove expired logins, and all but the newest `most`; returns how many."""
         ...

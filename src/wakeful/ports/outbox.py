@@ -31,7 +31,7 @@ class Addressee(NamedTuple):
     channel: str
     recipient: str  # empty: the channel's own recipient
     fence: int  # grows with every claim: the result of an older one is ignored
-    claimed_until: Instant | None  # an attempt is in progress until then at most
+    claimed_until: Instant | None  # when the attempt in progress ends at the latest
 
 
 class Delivery(NamedTuple):
@@ -45,7 +45,7 @@ class Delivery(NamedTuple):
     purpose: Purpose
     status: DeliveryStatus
     attempts: int  # counted before sending
-    parts_sent: int  # of a text that is sent in several parts
+    parts_sent: int  # of a message that is sent in several parts
     last_error: str | None
     enqueued_at: Instant
     next_attempt_at: Instant | None  # None if not pending
@@ -109,7 +109,7 @@ class Deliveries(Protocol):
         ...
 
     def lock_addressees(self, addressee_ids: Iterable[int]) -> dict[int, Addressee]:
-        """Read these and lock them until the transaction ends. A read transaction only reads."""
+        """Read these addressees and lock them until the transaction ends. A read transaction only reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Addressee]:
@@ -117,7 +117,7 @@ class Deliveries(Protocol):
         ...
 
     def addressees(self, *, after_id: int, limit: int) -> list[Addressee]:
-        """All of them in id order, locked."""
+        """All addressees in id order, locked."""
         ...
 
     def save_addressee(self, row: Addressee) -> None:
@@ -146,7 +146,7 @@ class Deliveries(Protocol):
         ...
 
     def remove(self, delivery_id: int) -> None:
-        """Delete it. The caller holds the lock of its addressee."""
+        """Delete a delivery. The caller holds the lock of its addressee."""
         ...
 
     def page(self, *, status: DeliveryStatus | None, before_id: int | None, limit: int) -> list[Delivery]:
@@ -162,11 +162,12 @@ class Deliveries(Protocol):
         ...
 
     def last_id(self) -> int:
-        """The id of the newest; 0 if there is none."""
+        """The newest delivery's id; 0 if there is none."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` that ended before; returns how many. See `Runs.prune` for `since`."""
+        """Delete up to `limit` deliveries that ended before `before`; returns how many. See `Runs.prune` for
+        `since`."""
         ...
 
 
@@ -178,7 +179,7 @@ class Channels(Protocol):
         ...
 
     def interactions(self) -> list[Interaction]:
-        """The last one on each channel, newest first."""
+        """The last interaction on each channel, newest first."""
         ...
 
 
@@ -186,7 +187,7 @@ class Inbox(Protocol):
     """The inbox of the page."""
 
     def add(self, *, delivery_id: int, text: str, slug: str | None, run_id: int | None, at: Instant) -> None:
-        """Add an item; a delivery that is there already is unchanged."""
+        """Add an item; an existing item for the same delivery is left unchanged."""
         ...
 
     def get(self, item_id: int) -> InboxItem | None: ...
@@ -200,15 +201,19 @@ class Inbox(Protocol):
         ...
 
     def mark_read(self, item_id: int, *, at: Instant | None) -> bool:
-        """Mark it read, or unread with None; False if it does not exist."""
+        """Mark an item read, or unread with None; False if there is no such item."""
+        ...
+
+    def mark_all_read(self, *, at: Instant) -> int:
+        """Mark everything read; returns how many were unread."""
         ...
 
     def remove(self, item_id: int) -> bool:
-        """Delete it; False if it does not exist."""
+        """Delete an item; False if there is no such item."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` that arrived before; returns how many. See `Runs.prune` for `since`."""
+        """Delete up to `limit` items that arrived before `before`; returns how many. See `Runs.prune` for `since`."""
         ...
 
 
@@ -216,51 +221,51 @@ class Incidents(Protocol):
     """The incidents people were alerted about."""
 
     def note(self, name: str, text: str, *, at: Instant) -> bool:
-        """Record it; True if it is new, so that people have to be alerted."""
+        """Record an incident; True if it is new, so people have to be alerted."""
         ...
 
     def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:
-        """Close these; returns those that were open, as they were."""
+        """Close these incidents; returns those that were open, as they were before."""
         ...
 
     def open(self) -> list[Incident]:
-        """The open ones, oldest first, including watched ones."""
+        """Open incidents, oldest first, including watched ones."""
         ...
 
     def lock(self, names: Sequence[str]) -> dict[str, Incident]:
-        """The open ones of these names, locked until the transaction ends. A read transaction only reads."""
+        """Open incidents with these names, locked until the transaction ends. A read transaction only reads."""
         ...
 
     def get(self, incident_id: int) -> Incident | None:
-        """One of them, open or closed."""
+        """An incident, open or closed."""
         ...
 
     def add(self, row: Incident) -> int | None:
-        """Write a new one; returns its id, or None if one of this name is open."""
+        """Write a new incident; returns its id, or None if an incident with this name is open."""
         ...
 
     def save(self, row: Incident) -> None:
-        """Write a changed one. The caller holds its lock."""
+        """Write a changed incident. The caller holds its lock."""
         ...
 
     def remove(self, incident_id: int) -> None:
-        """Delete one that was never reported."""
+        """Delete an incident that was never reported."""
         ...
 
     def last_over(self, name: str, *, now: Instant) -> Incident | None:
-        """The last closed one of this name; one that ended later than `now`, on a wrong clock, is left out."""
+        """The last closed incident with this name, ignoring any that ended after `now` (on a wrong clock)."""
         ...
 
     def recent(self, *, limit: int) -> list[Incident]:
-        """The closed ones, latest end first."""
+        """Closed incidents, the last closed first."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Incident]:
-        """Those whose alarm is due, oldest first, locked; those another node has locked are left out."""
+        """Incidents whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` that closed before; returns how many. See `Runs.prune` for `since`."""
+        """Delete up to `limit` incidents closed before `before`; returns how many. See `Runs.prune` for `since`."""
         ...
 
 

@@ -32,7 +32,7 @@ class Advance(NamedTuple):
 
 
 class PlainPath(Protocol):
-    """See the module."""
+    """Described in the module docstring."""
 
     def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
         """Schedules whose alarm is due, oldest first, locked; those another node has locked are left out."""
@@ -52,5 +52,5 @@ class PlainPath(Protocol):
 
         It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
         schedule is not in order (not active, errors or trouble, another run open or queued). It locks
-        the cadences of all of them, then the runs; cadences of other runs must be locked before."""
+        the cadences of all of them, then the runs; cadences of other runs must be locked already."""
         ...

@@ -6,6 +6,7 @@ The cadence row is the lock of a schedule; writing an alarm requires the lock of
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Duration, Instant
 
@@ -38,6 +39,12 @@ class Alarm(NamedTuple):
     priority: int
     lane: str | None
     parked: int  # 1: due, but its lane is held; freeing the lane unparks one
+    run_on: str | None = None  # the labels of which a node needs one to ring it (`core.schedule.labels`)
+
+
+def run_alarm(run: Run, due_at: Instant | None, *, parked: int = 0) -> Alarm:
+    """The alarm of a waiting run."""
+    return Alarm(ALARM_RUN, run.run_id, due_at, run.priority, run.lane, parked, run.run_on)
 
 
 class Schedule(NamedTuple):
@@ -68,6 +75,7 @@ class Beginning(NamedTuple):
     cadence: Cadence  # of one of them
     due_at: Instant | None  # of their alarms
     schedule_ids: Sequence[int]
+    run_on: str | None = None  # of their alarms
 
 
 class Schedules(Protocol):
@@ -94,7 +102,7 @@ class Schedules(Protocol):
         ...
 
     def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
-        """Of these, the paused, disabled, invalid and failing ones; found by an index."""
+        """Of these schedules, the paused, disabled, invalid and failing ones; found by an index."""
         ...
 
     def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
@@ -111,6 +119,10 @@ class Schedules(Protocol):
 
     def with_budget(self, *, after_id: int, limit: int) -> list[Schedule]:
         """Existing schedules with a `budget`, in id order."""
+        ...
+
+    def with_calendar(self, *, after_id: int, limit: int) -> list[Schedule]:
+        """Existing schedules that may name a calendar file, in id order: those whose definition mentions one."""
         ...
 
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:

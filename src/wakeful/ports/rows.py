@@ -30,12 +30,12 @@ def begin_why(
 
 
 def at_text(at: Instant | None) -> str:
-    """A time in a sentence."""
+    """A time as text for a sentence."""
     return "?" if at is None else format_instant(at)
 
 
 def row_at(tx: Tx, owner_id: int, at: Instant) -> Run | None:
-    """The newest row that started by then, within `PAGES_MAX` pages."""
+    """The newest row planned no later than `at`, searched within `PAGES_MAX` pages."""
     return next((row for row in _rows(tx, owner_id) if row.planned_at <= at), None)
 
 

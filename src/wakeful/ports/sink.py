@@ -10,7 +10,7 @@ Facts contain ledger rows as they are; `observe.fan_out` resolves `schedule_id` 
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.changes import Report
 from wakeful.ports.ledger import Mark
@@ -40,6 +40,13 @@ class RunsClimbed(NamedTuple):
 
     at: Instant
     marks: Sequence[Mark]
+
+
+class AttemptsEnded(NamedTuple):
+    """Attempts ended while their runs continue; each run is also reported as waiting."""
+
+    at: Instant
+    attempts: Sequence[Attempt]
 
 
 class RunsSettled(NamedTuple):
@@ -163,6 +170,7 @@ Fact: TypeAlias = (
     RunsClaimed
     | RunsWaiting
     | RunsClimbed
+    | AttemptsEnded
     | RunsSettled
     | RunsRescued
     | InstantsSkipped

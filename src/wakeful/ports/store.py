@@ -25,7 +25,9 @@ from wakeful.ports.backfills import Backfills
 from wakeful.ports.bus import Bus
 from wakeful.ports.cancels import Cancels
 from wakeful.ports.changes import Change, Report
+from wakeful.ports.forecasts import Forecasts
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
+from wakeful.ports.labelled import Labelled
 from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, MergedRuns, Node, Nodes, RunGlance, Runs
 from wakeful.ports.logins import Logins
 from wakeful.ports.money import Budgets, Charges
@@ -43,6 +45,7 @@ from wakeful.ports.plans import (
     NewSchedule,
     Schedule,
     Schedules,
+    run_alarm,
 )
 from wakeful.ports.self_scheduling import Ownerships, Proposals
 from wakeful.ports.slots import Slots
@@ -81,6 +84,7 @@ __all__ = [
     "SystemEvent",
     "SystemEvents",
     "Tx",
+    "run_alarm",
 ]
 
 T = TypeVar("T")
@@ -140,12 +144,12 @@ class Answers(Protocol):
     def get(self, key: str) -> Answer | None: ...
 
     def put(self, row: Answer) -> None:
-        """Store it, replacing an older one with that key."""
+        """Store a response, replacing an older one with that key."""
         ...
 
     def prune(self, *, before: Instant, most: int, size_max: int) -> int:
-        """Delete those up to `before`, and all but the newest `most` that fit into `size_max`; returns how many. Also
-        deletes expired claims of processes that never responded."""
+        """Delete responses up to `before`, and all but the newest `most` that fit into `size_max`; returns how many.
+        Also deletes expired claims of processes that never responded."""
         ...
 
 
@@ -162,6 +166,8 @@ class Tx(Protocol):
     def runs(self) -> Runs: ...
     @property
     def plain(self) -> PlainPath: ...
+    @property
+    def labelled(self) -> Labelled: ...
     @property
     def lanes(self) -> Lanes: ...
     @property
@@ -216,6 +222,8 @@ class Tx(Protocol):
     def charges(self) -> Charges: ...
     @property
     def budgets(self) -> Budgets: ...
+    @property
+    def forecasts(self) -> Forecasts: ...
 
     @property
     def changes(self) -> list[Change]:
@@ -228,14 +236,14 @@ class Tx(Protocol):
 
 
 class Store(Protocol):
-    """Durable storage for all of it."""
+    """Durable storage."""
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
-        """Run it in a transaction; returns after the commit."""
+        """Run a function in a transaction; returns after the commit."""
         ...
 
     async def read(self, operation: Callable[[Tx], T]) -> T:
-        """Run it on a consistent snapshot, without changing anything."""
+        """Run a function on a consistent snapshot, without changing anything."""
         ...
 
     async def hold_clock(self) -> bool:
@@ -262,4 +270,4 @@ class Store(Protocol):
 
 
 class StoreUnavailable(Exception):
-    """The store cannot be used now (disk full, locked, connection lost); nothing of the operation was stored."""
+    """The store cannot be used now (disk full, locked, connection lost); no part of the operation was stored."""

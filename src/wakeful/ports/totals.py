@@ -18,7 +18,7 @@ class LedgerCounts(NamedTuple):
 
 
 class Totals(Protocol):
-    """Sums over the ledger, kept up to an id."""
+    """Totals over the ledger, up to a run id."""
 
     def tallied(self, schedule_id: int, *, since: Instant, limit: int) -> LedgerCounts:
         """Counts, tokens and cost since a time, and the durations and outcomes of the latest runs, at most `limit`.
@@ -27,5 +27,5 @@ class Totals(Protocol):
         ...
 
     def advance(self, *, now: Instant, limit: int) -> int:
-        """Sum up the next rows of the ledger, at most `limit`; returns how many."""
+        """Add up the next rows of the ledger, at most `limit`; returns how many."""
         ...

@@ -1,4 +1,4 @@
-"""A bounded cache of what was compiled from stored texts, one version per id."""
+"""A bounded cache of objects compiled from stored text, one version per id."""
 
 from typing import Final, Generic, Protocol, TypeVar
 

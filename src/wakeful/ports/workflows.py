@@ -67,24 +67,24 @@ class Workflows(Protocol):
     """Workflows, their handlers and their topics."""
 
     def add(self, row: NewWorkflow) -> int | None:
-        """Write a new one; returns its id, or None if the name is taken."""
+        """Write a new workflow; returns its id, or None if the name is taken."""
         ...
 
     def by_names(self, names: Sequence[str]) -> dict[str, Workflow]:
-        """The existing ones with these names."""
+        """Existing workflows with these names."""
         ...
 
     def by_ids(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
-        """By id, including deleted ones."""
+        """Workflows by id, including deleted ones."""
         ...
 
     def lock(self, workflow_ids: Iterable[int]) -> dict[int, Workflow]:
-        """Read these, including deleted ones, and lock them until the transaction ends. A read transaction only
-        reads."""
+        """Read these workflows, including deleted ones, and lock them until the transaction ends. A read transaction
+        only reads."""
         ...
 
     def due(self, *, now: Instant, limit: int) -> list[Workflow]:
-        """Those whose alarm is due, oldest first, locked; those another node has locked are left out."""
+        """Workflows whose alarm is due, oldest first, locked; those another node has locked are left out."""
         ...
 
     def save_many(self, rows: Sequence[Workflow]) -> None:
@@ -92,15 +92,15 @@ class Workflows(Protocol):
         ...
 
     def page(self, *, after: str | None, limit: int) -> list[Workflow]:
-        """The existing ones ordered by name, after a name."""
+        """Existing workflows ordered by name, after a name."""
         ...
 
     def stopped(self, *, limit: int) -> list[Workflow]:
-        """Those that are active and stopped by an error until a person acts, ordered by name."""
+        """Active workflows that an error stopped until a person acts, ordered by name."""
         ...
 
     def after(self, workflow_id: int, *, limit: int) -> list[Workflow]:
-        """The existing ones in id order after an id, locked."""
+        """Existing workflows in id order after an id, locked."""
         ...
 
     def handlers(self, workflow_ids: Iterable[int]) -> dict[int, list[Handler]]:
@@ -130,7 +130,7 @@ class Workflows(Protocol):
         ...
 
     def remove_subscriptions(self, workflow_id: int, keys: Sequence[tuple[str, str]]) -> None:
-        """Delete these, named by topic and consumer."""
+        """Delete subscriptions, named by topic and consumer."""
         ...
 
     def with_pending(self, *, after_id: int, limit: int) -> dict[int, list[str]]:

@@ -66,10 +66,9 @@ def _search(
 
 
 def _is_young(ledger: Ledger, window: Window, before: Instant) -> bool:
-    """Whether nothing in the window, and so nothing after it, can have ended before.
-
-    A row ends after it was due, and rows are written in the order of time, unless the clock went back: then newer rows
-    are due before older ones, and the search continues.
+    """Whether nothing in the window, and so nothing after it, can have ended before `before`. A row ends after it was
+    due, and rows are written in the order of time, unless the clock went back: then newer rows are due before older
+    ones, and the search continues.
     """
     if any(is_prunable or due_at < before for _, is_prunable, _, due_at in window):
         return False

@@ -1,4 +1,4 @@
-"""Alarms, in PostgreSQL.
+"""Alarms, in PostgreSQL. The column `parked` is as in SQLite.
 
 Writing an alarm requires the lock of what it rings, with one exception in this store: freeing a lane unparks the head
 of the lane without locking its run. So a parked alarm is changed only under the lock of its lane, and removing one
@@ -14,16 +14,18 @@ from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays, ids, insert_into, int_array, texts
 from wakeful.stores.shared.database import columns_of, texts_of
 
-_COLUMNS = columns_of(Alarm, "alarms")
+_COLUMNS = columns_of(Alarm, "alarms").replace("alarms.parked", "alarms.parked & 1")
 _TEXTS: Final = texts_of(Alarm)
 
 # Insert or update alarms. An unchanged one (each settle derives it again) does not touch the due index.
 SET = f"""
 {insert_into("alarms", Alarm, _TEXTS)}
 ON CONFLICT (kind, ref) DO UPDATE SET
-  due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
+  due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked,
+  run_on = excluded.run_on
   WHERE alarms.due_at IS DISTINCT FROM excluded.due_at OR alarms.parked <> excluded.parked
     OR alarms.priority <> excluded.priority OR alarms.lane IS DISTINCT FROM excluded.lane
+    OR alarms.run_on IS DISTINCT FROM excluded.run_on
 """
 
 # Change the due time of alarms. Without a join, so that the planner has to use the index; and it also finds a parked
@@ -36,7 +38,7 @@ WHERE kind = $1 AND ref = ANY($2::bigint[])
 # The lanes behind which alarms that are about to be removed are parked.
 LOCK_LANES = """
 SELECT lane FROM lanes
-WHERE lane = ANY(ARRAY(SELECT lane FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[]) AND parked = 1))
+WHERE lane = ANY(ARRAY(SELECT lane FROM alarms WHERE kind = $1 AND ref = ANY($2::bigint[]) AND parked & 1 = 1))
 ORDER BY lane FOR UPDATE
 """
 
@@ -79,7 +81,7 @@ SHIFT_WAITING = """
 WITH waiting AS (
   SELECT ref FROM alarms
   WHERE kind = 'run' AND (
-    due_at > $2 OR parked = 1 OR EXISTS (SELECT 1 FROM runs WHERE runs.run_id = alarms.ref AND runs.due_at > $3)
+    due_at > $2 OR parked & 1 = 1 OR EXISTS (SELECT 1 FROM runs WHERE runs.run_id = alarms.ref AND runs.due_at > $3)
   )
   ORDER BY ref FOR UPDATE OF alarms
 )
@@ -103,7 +105,8 @@ class PostgresAlarms:
         unseen = self._session.unseen_lanes
         if unseen:  # it is not known whether that lane is held: nothing is parked behind it, see `lanes`
             last = {key: row._replace(parked=0) if row.lane in unseen else row for key, row in last.items()}
-        self._session.change(SET, *arrays(list(last.values()), Alarm, _TEXTS))
+        rows = [row if row.run_on is None else row._replace(parked=row.parked + 2) for row in last.values()]
+        self._session.change(SET, *arrays(rows, Alarm, _TEXTS))
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
         if moves:

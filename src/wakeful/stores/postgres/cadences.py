@@ -16,6 +16,7 @@ from wakeful.stores.postgres.rows import (
     ids,
     insert_into,
     int_array,
+    text_array,
     unnest_of,
     update_of,
     update_some,
@@ -37,8 +38,9 @@ INSERT INTO cadences ({", ".join(_BEGUN)}, ran_through, consecutive_errors, trou
 SELECT new.*, 0, 0, 0 FROM {unnest_of(_BEGUN, _TEXTS)} AS new
 """
 BEGIN_ALARMS = """
-INSERT INTO alarms (kind, ref, due_at, priority, lane, parked)
-SELECT 'schedule', new.ref, new.due_at, 1, NULL, 0 FROM unnest($1::bigint[], $2::bigint[]) AS new (ref, due_at)
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked, run_on)
+SELECT 'schedule', new.ref, new.due_at, 1, NULL, CASE WHEN new.run_on IS NULL THEN 0 ELSE 2 END, new.run_on
+FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS new (ref, due_at, run_on)
 """
 _begun = attrgetter(*BEGUN_COLUMNS)
 
@@ -87,12 +89,13 @@ class PostgresCadences:
             self._session.change(ADD, *arrays(rows, Cadence, _TEXTS))
 
     def begin_many(self, beginnings: Sequence[Beginning]) -> None:
-        rows = [(key, *_begun(one.cadence)) for one in beginnings for key in one.schedule_ids]
+        rows = [(key, *_begun(beginning.cadence)) for beginning in beginnings for key in beginning.schedule_ids]
         if not rows:
             return
         self._session.change(BEGIN, *arrays_of(rows, _BEGUN, _TEXTS))
-        due_at = [one.due_at for one in beginnings for _ in one.schedule_ids]
-        self._session.change(BEGIN_ALARMS, int_array(row[0] for row in rows), int_array(due_at))
+        due_at = [beginning.due_at for beginning in beginnings for _ in beginning.schedule_ids]
+        queues = [beginning.run_on for beginning in beginnings for _ in beginning.schedule_ids]
+        self._session.change(BEGIN_ALARMS, int_array(row[0] for row in rows), int_array(due_at), text_array(queues))
         self._changes.append(CadencesBegun(beginnings))
 
     def lock(self, schedule_ids: Iterable[int]) -> dict[int, Cadence]:

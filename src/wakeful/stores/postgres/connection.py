@@ -269,7 +269,7 @@ class Session:
         self.connection.close()
 
     def _run(self, query: str, params: tuple[Param, ...]) -> "psycopg.Cursor[tuple[Any, ...]]":
-        # As texts: the server infers the type, and the size of a number must not lead to another prepared statement.
+        # As strings: the server infers the type, and the size of a number must not lead to another prepared statement.
         texts = [_as_text(value) for value in params]
         try:
             return self._execute(query.encode(), texts)

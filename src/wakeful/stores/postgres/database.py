@@ -9,7 +9,7 @@ from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.rows import arrays, insert_into, int_array, text_array, update_of, upsert_into
 from wakeful.stores.shared.database import Sql, Table, Values, texts_of
 
-# Lock a name until the transaction ends. In a statement of its own, because a statement sees the state at its start and
+# Lock a name until the transaction ends. In a separate statement, because a statement sees the state at its start and
 # not when its lock was granted.
 LOCK_NAME = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.' || $1, 0))"
 

@@ -45,14 +45,21 @@ FREE = "UPDATE lanes SET holder = NULL WHERE lane = ANY($1::text[])"
 HOLDERS = "SELECT lane, holder FROM lanes WHERE holder IS NOT NULL ORDER BY lane"
 
 # Unpark the first waiting run of each of these lanes, which must be free. Also if the lane was free before, because the
-# run that was unparked may have left without taking it, and those behind it must not wait forever.
+# run that was unparked may have left without taking it, and those behind it must not wait forever. Of the runs that
+# need labels, the first for each set of labels: one that no node can run must not keep the others waiting.
 UNPARK_HEADS = """
-UPDATE alarms SET parked = 0 WHERE kind = 'run' AND ref = ANY(ARRAY(
+UPDATE alarms SET parked = parked & 2 WHERE kind = 'run' AND ref = ANY(ARRAY(
   SELECT head.ref FROM unnest($1::text[]) AS free (lane) CROSS JOIN LATERAL (
     SELECT ref FROM alarms
     WHERE alarms.lane = free.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
     ORDER BY lane, priority, due_at, ref LIMIT 1
-  ) AS head ORDER BY head.ref
+  ) AS head
+  UNION ALL
+  SELECT ref FROM (
+    SELECT ref, row_number() OVER (PARTITION BY lane, run_on ORDER BY priority, due_at, ref) AS place FROM alarms
+    WHERE parked = 3 AND kind = 'run' AND due_at IS NOT NULL AND lane = ANY($1::text[])
+  ) AS labelled WHERE place = 1
+  ORDER BY ref
 ))
 """
 
@@ -61,6 +68,8 @@ PRUNE = """
 DELETE FROM lanes WHERE lane = ANY(ARRAY(
   SELECT lane FROM lanes WHERE holder IS NULL AND NOT EXISTS (
     SELECT 1 FROM alarms WHERE alarms.lane = lanes.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
+  ) AND NOT EXISTS (
+    SELECT 1 FROM alarms WHERE alarms.lane = lanes.lane AND parked = 3 AND kind = 'run' AND due_at IS NOT NULL
   ) ORDER BY lane LIMIT $1 FOR UPDATE SKIP LOCKED
 )) RETURNING lane
 """
@@ -101,7 +110,7 @@ class PostgresLanes:
         return dict(self._session.rows(HOLDERS))
 
     def _see(self, lanes: set[str]) -> dict[str, int | None]:
-        """Those of the lanes that are available now, locked, with their holders; the others are unseen."""
+        """The lanes that are available now, locked, with their holders; the others are unseen."""
         holders: dict[str, int | None] = dict(self._session.rows(SEE, texts(lanes)))
         unseen = lanes - holders.keys()
         may_make = [lane for (lane,) in self._session.rows(MAY_MAKE, texts(unseen))] if unseen else []

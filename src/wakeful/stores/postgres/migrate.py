@@ -4,8 +4,8 @@ PostgreSQL changes its schema inside transactions, so unlike SQLite no copy is m
 nothing. An advisory lock lets one process migrate while the others wait. The number of the last step is a row of
 `schema_version`. A release runs on its own schema and on the next one, so that nodes can be upgraded one by one.
 
-Nodes of the earlier release may be at work meanwhile. Steps change many tables in an order of their own, so they would
-end in a deadlock with such a node: all tables are locked first, and given back if one cannot be had soon.
+Nodes of the earlier release may be running meanwhile. Steps change many tables in their own order, so they could
+deadlock with such a node: all tables are locked first, and released if one cannot be locked soon.
 """
 
 from importlib import resources
@@ -25,7 +25,7 @@ VERSION = "SELECT coalesce(max(number), 0) FROM {schema}.schema_version"
 # Record a step.
 SET_VERSION = "INSERT INTO schema_version (number) VALUES ($1)"
 
-# The tables there are.
+# All tables in the schema.
 TABLES = "SELECT string_agg(format('%I.%I', schemaname, tablename), ', ') FROM pg_tables WHERE schemaname = $1"
 
 # How long to wait for each table: less than the second after which the server looks for deadlocks.
@@ -35,7 +35,7 @@ LOCK_SOON = "SET LOCAL lock_timeout = '300ms'"
 PAUSE = "SELECT pg_sleep(0.2)"
 TRIES_MAX: Final = 300
 
-# The nodes that are at work on a store with workflows: on schema 11, 0.1 cannot read their messages.
+# The nodes that use a store with workflows: on schema 11, 0.1 cannot read their messages.
 WORKFLOWS_OF_OTHERS = """
 SELECT coalesce(string_agg(DISTINCT name, ', '), '') FROM nodes
 WHERE voided_at IS NULL AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -137,7 +137,7 @@ def _is_taken(connection: Connection[Any], schema: str, steps: list[Migration]) 
 
 
 def _make_way(connection: Connection[Any], schema: str, version: int) -> None:
-    """Lock every table; refuse if nodes are at work that could not go on afterwards."""
+    """Lock every table; refuse if nodes are running that could not continue afterwards."""
     connection.execute(LOCK_SOON.encode(), prepare=False)
     tables = _one(connection, TABLES, [schema])
     connection.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE".encode(), prepare=False)

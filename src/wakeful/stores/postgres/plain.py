@@ -54,7 +54,7 @@ ORDER BY run_id FOR UPDATE
 
 # Close runs, and free their schedules or finish them.
 _CLOSED: Final = ("run_id", "outcome", "rung", "ended_at")
-CLOSE = update_some("runs", _TEXTS, key="run_id", columns=_CLOSED[1:], also=", owner = NULL, deadline_at = NULL")
+CLOSE = update_some("runs", _TEXTS, key="run_id", columns=_CLOSED[1:], also=", deadline_at = NULL")
 _FREED: Final = ("schedule_id", "last_run_at", "last_outcome", "last_success_at")
 FREE = update_some("cadences", _TEXTS, key="schedule_id", columns=_FREED[1:], also=f", {FREED}")
 _DONE: Final = (*_FREED, "state_at")

@@ -80,7 +80,7 @@ def int_array(values: Iterable[int | None]) -> str:
 
 
 def text_array(values: Sequence[str | None]) -> str:
-    """Texts as one parameter. Most columns of a batch have only one distinct value."""
+    """Strings as one parameter. Most columns of a batch have only one distinct value."""
     first = values[0] if values else None
     if values.count(first) == len(values):
         quoted = [_quoted(first)] * len(values)

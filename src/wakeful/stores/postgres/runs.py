@@ -10,7 +10,7 @@ from typing import Final
 
 from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
+from wakeful.ports.changes import AttemptsAdded, Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
@@ -83,7 +83,7 @@ CLOSE = update_some(
     _TEXTS,
     key="run_id",
     columns=CLOSED_COLUMNS,
-    also=", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0",
+    also=", deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0",
 )
 _CLOSED: Final = ("run_id", *CLOSED_COLUMNS)
 _closed = attrgetter(*_CLOSED)
@@ -115,11 +115,15 @@ _held_as = attrgetter("run_id", "fence")
 
 _IS_HELD = "owner = ANY($1::bigint[]) AND (outcome = 'running' OR stuck = 1)"
 
+# Few runs are held, so they are sorted. Sorting is switched off in our sessions, and the planner would rather read the
+# whole ledger in the order of its key; no index has the order of an expression.
+_FEW_BY_ID = "run_id + 0"
+
 # The runs these nodes hold: running, or stuck.
-LOOK_OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE {_IS_HELD} ORDER BY run_id LIMIT $2"
+LOOK_OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE {_IS_HELD} ORDER BY {_FEW_BY_ID} LIMIT $2"
 
 # Their ids, kinds and owners.
-KEYS_OF_NODES = f"SELECT run_id, schedule_id FROM runs WHERE {_IS_HELD} ORDER BY run_id LIMIT $2"
+KEYS_OF_NODES = f"SELECT run_id, schedule_id FROM runs WHERE {_IS_HELD} ORDER BY {_FEW_BY_ID} LIMIT $2"
 
 # Of these runs, those the nodes still hold, locked.
 OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($2::bigint[]) AND {_IS_HELD} ORDER BY run_id FOR UPDATE"
@@ -139,14 +143,17 @@ WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence 
 """
 
 # Gaps that reach beyond an instant: all that start after it, and the one that may span it. Gaps tile time (L1), so
-# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap.
+# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap,
+# unless others were merged into it: their checks found nothing.
 LOOK_GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs
-WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND attempt = 0 AND coalesce(planned_until, planned_at) > $2
+WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND (attempt = 0 OR instants > 1)
+  AND coalesce(planned_until, planned_at) > $2
   AND occurrence >= coalesce(
     (
       SELECT max(occurrence) FROM runs
-      WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2 AND outcome IN ('skipped', 'missed') AND attempt = 0
+      WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2
+        AND outcome IN ('skipped', 'missed') AND (attempt = 0 OR instants > 1)
     ), 0
   )
 ORDER BY run_id
@@ -196,7 +203,7 @@ SELECT {_COLUMNS} FROM runs WHERE run_id < $1 AND outcome = 'succeeded' ORDER BY
 # Running rows, newest first: there are few, so they are sorted.
 PAGE_OF_RUNNING = f"""
 SELECT {_COLUMNS} FROM runs
-WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < $1 ORDER BY run_id DESC LIMIT $2
+WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < $1 ORDER BY {_FEW_BY_ID} DESC LIMIT $2
 """
 
 # Waiting rows, newest first: found by their alarms.
@@ -213,8 +220,8 @@ WHERE outcome = $3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome
 ORDER BY outcome DESC, run_id DESC LIMIT $2
 """
 
-# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before, not stuck, and
-# no cadence refers to them. Then whether one of these times was written by a clock that was set.
+# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before `before`, not
+# stuck, and no cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
 SELECT run_id,
   ended_at IS NOT NULL AND ended_at < $3 AND due_at < $3 AND stuck = 0 AND outcome <> 'running' AND outcome <> 'waiting'
@@ -334,8 +341,8 @@ class PostgresRuns:
         return fates
 
     def of_nodes(self, node_ids: Sequence[int], *, limit: int) -> list[Run]:
-        """The runs they hold. In a write, the cadences of these runs are locked before the runs: a rescue goes on to
-        settle, and other settlers lock the cadence first and then the run."""
+        """The runs that these nodes hold. In a write, the cadences of these runs are locked before the runs: a rescue
+        settles afterwards, and other settlers lock the cadence first and then the run."""
         if not node_ids:
             return []
         owners = ids(node_ids)
@@ -351,6 +358,7 @@ class PostgresRuns:
     def add_attempts(self, rows: Sequence[Attempt]) -> None:
         if rows:
             self._session.change(ADD_ATTEMPTS, *arrays(rows, Attempt, _TEXTS))
+            self._changes.append(AttemptsAdded(rows))
 
     def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]:
         of_runs: dict[int, list[Attempt]] = {}

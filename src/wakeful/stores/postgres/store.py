@@ -70,11 +70,12 @@ class PostgresStore:
         return self._clock
 
     async def write(self, operation: Callable[[StoreTx], T]) -> T:
-        """Run it in a transaction; returns after the commit. If the caller is cancelled, it may still be committed."""
+        """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
+        committed."""
         return await self._ask(self._writers, operation)
 
     async def read(self, operation: Callable[[StoreTx], T]) -> T:
-        """Run it on a consistent snapshot, without changing anything."""
+        """Run a function on a consistent snapshot, without changing anything."""
         return await self._ask(self._readers, operation)
 
     async def hold_clock(self) -> bool:

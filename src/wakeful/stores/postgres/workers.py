@@ -96,7 +96,7 @@ def _answer(future: "asyncio.Future[Any]", fate: Fate) -> None:
 
 
 def _join(threads: list[Thread], monotonic: Callable[[], float]) -> None:
-    """Wait for them, but not forever: one that waits for a server which is gone ends with the process."""
+    """Wait for the threads, but not forever: one that waits for a server which is gone ends with the process."""
     until = monotonic() + CLOSE_WITHIN
     for thread in threads:
         thread.join(max(0.0, until - monotonic()))

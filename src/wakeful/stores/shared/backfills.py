@@ -19,28 +19,28 @@ _NEW = [name for name in Backfill._fields if name != "backfill_id"]
 # A new request.
 ADD = f"{insert_one('backfills', _NEW)} RETURNING backfill_id"
 
-# Those of a schedule that are not finished, locked.
+# A schedule's unfinished requests, locked.
 ACTIVE = f"""
 SELECT {_BACKFILLS.columns} FROM backfills WHERE schedule_id = :schedule_id AND state = 'active'
 ORDER BY backfill_id FOR UPDATE
 """
 
-# How many of their runs are open.
+# How many backfilled runs are open.
 OPEN_RUNS = """
 SELECT count(*) FROM backfills CROSS JOIN runs
 WHERE backfills.state = 'active' AND runs.run_id = backfills.open_run_id AND runs.outcome IN ('running', 'waiting')
 """
 
-# All that are not finished.
+# All unfinished requests.
 ALL_ACTIVE = "SELECT backfill_id FROM backfills WHERE state = 'active' ORDER BY backfill_id"
 
-# Those whose alarm is due, locked.
+# Requests whose alarm is due, locked.
 DUE = due_of(ALARM_BACKFILL, _BACKFILLS)
 
-# What these runs were made for.
+# The past instants that these runs are for.
 OF_RUNS = f"SELECT {_RUNS.columns} FROM backfilled_runs WHERE run_id IN :run_ids ORDER BY run_id"
 
-# The runs of a schedule for a range of instants.
+# A schedule's backfilled runs for a range of instants.
 BETWEEN = f"""
 SELECT {_RUNS.columns} FROM backfilled_runs
 WHERE schedule_id = :schedule_id AND planned_at >= :first AND planned_at <= :last ORDER BY planned_at, run_id

@@ -6,7 +6,7 @@ from wakeful.stores.shared.database import Database
 # How many old rows are deleted with each new one: more than one, so that none stay.
 PRUNE_STEP = 20
 
-# Register a watcher until then.
+# Register a watcher until a time.
 WATCH = """
 INSERT INTO watchers (watcher, until) VALUES (:watcher, :until)
 ON CONFLICT (watcher) DO UPDATE SET until = excluded.until

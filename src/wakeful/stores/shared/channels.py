@@ -15,7 +15,7 @@ TOUCH = PerDatabase(
     postgres=_TOUCH.format(turn="nextval('interaction_turns')"),
 )
 
-# The last of each channel; there is one row per channel.
+# The last interaction on each channel; there is one row per channel.
 INTERACTIONS = "SELECT turn, channel, recipient, at FROM interactions"
 
 

@@ -93,7 +93,7 @@ WHERE status = 'pending' OR status = 'dead' GROUP BY channel, status
 # The id of the newest delivery.
 LAST_ID = "SELECT coalesce(max(delivery_id), 0) FROM deliveries"
 
-# What ended long ago.
+# Deliveries that ended long ago.
 OLD = old_of("deliveries", key="delivery_id", dated="ended_at", index="deliveries_ended")
 
 

@@ -9,7 +9,7 @@ from wakeful.stores.shared.queries import due_of
 
 _HEARTBEATS = Table("heartbeats", Heartbeat, key=("owner_id",))
 
-# Insert one, unless it exists.
+# Insert a heartbeat, unless it exists.
 ADD = f"{insert_one('heartbeats', fields_of(Heartbeat))} ON CONFLICT (owner_id) DO NOTHING"
 
 # Heartbeats by owner, locked.

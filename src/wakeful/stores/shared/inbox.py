@@ -30,10 +30,13 @@ UNREAD = "SELECT count(*) FROM inbox INDEXED BY inbox_unread WHERE read_at IS NU
 # Mark an item as read or unread.
 MARK = "UPDATE inbox SET read_at = :at WHERE item_id = :item_id"
 
+# Mark all items as read.
+MARK_ALL = "UPDATE inbox SET read_at = :at WHERE read_at IS NULL"
+
 # Delete items.
 REMOVE = "DELETE FROM inbox WHERE item_id IN :item_ids"
 
-# What arrived long ago.
+# Items that arrived long ago.
 OLD = old_of("inbox", key="item_id", dated="at", index="inbox_age")
 
 
@@ -62,6 +65,9 @@ class SharedInbox:
 
     def mark_read(self, item_id: int, *, at: Instant | None) -> bool:
         return self._db.change(MARK, item_id=item_id, at=at) > 0
+
+    def mark_all_read(self, *, at: Instant) -> int:
+        return self._db.change(MARK_ALL, at=at)
 
     def remove(self, item_id: int) -> bool:
         return self._db.change(REMOVE, item_ids=[item_id]) > 0

@@ -18,7 +18,7 @@ ON CONFLICT (name) WHERE closed_at IS NULL DO UPDATE SET last_at = excluded.last
 RETURNING times
 """
 
-# The open ones of these names, ordered by name, locked.
+# Open incidents with these names, ordered by name, locked.
 OPEN_OF = f"""
 SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_open WHERE closed_at IS NULL AND name IN :names
 ORDER BY name FOR UPDATE
@@ -27,37 +27,37 @@ ORDER BY name FOR UPDATE
 # Close incidents.
 CLOSE = "UPDATE incidents SET closed_at = :at WHERE incident_id IN :incident_ids"
 
-# The open ones; there are few.
+# Open incidents; there are few.
 OPEN = f"SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_open WHERE closed_at IS NULL"
 
-# One of them.
+# One incident.
 GET = f"SELECT {_COLUMNS} FROM incidents WHERE incident_id = :incident_id"
 
-# Insert one, unless one with its name is open.
+# Insert an incident, unless one with its name is open.
 ADD = f"""
 {insert_one("incidents", _INCIDENTS.changing)}
 ON CONFLICT (name) WHERE closed_at IS NULL DO NOTHING RETURNING incident_id
 """
 
-# Delete those that were never reported, or are old.
+# Delete incidents that were never reported, or are old.
 REMOVE = "DELETE FROM incidents WHERE incident_id IN :incident_ids"
 
-# The last closed one of a name.
+# The last closed incident with a name.
 LAST_OVER = f"""
 SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_over
 WHERE name = :name AND closed_at IS NOT NULL AND closed_at <= :now ORDER BY closed_at DESC LIMIT 1
 """
 
-# The closed ones, latest end first.
+# Closed incidents, the last closed first.
 RECENT = f"""
 SELECT {_COLUMNS} FROM incidents INDEXED BY incidents_closed
 WHERE closed_at IS NOT NULL ORDER BY closed_at DESC LIMIT :limit
 """
 
-# Those whose alarm is due, oldest first, locked.
+# Incidents whose alarm is due, oldest first, locked.
 DUE = due_of(ALARM_INCIDENT, _INCIDENTS)
 
-# What closed long ago.
+# Incidents that closed long ago.
 OLD = old_of("incidents", key="incident_id", dated="closed_at", index="incidents_closed")
 
 

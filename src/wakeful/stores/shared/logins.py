@@ -8,7 +8,7 @@ _COLUMNS = columns_of(Login, "logins")
 # Add a code or session.
 ADD = insert_one("logins", fields_of(Login))
 
-# One by its digest.
+# A code or session by its digest.
 GET = f"SELECT {_COLUMNS} FROM logins WHERE digest = :digest"
 
 # Remove one that has not expired, and return it. Of two concurrent calls, the second finds no row.

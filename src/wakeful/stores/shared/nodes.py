@@ -1,6 +1,6 @@
 """Nodes. Changes to nodes do not concern other nodes, so most of this is not announced to them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.changes import Change, NodeRegistered, NodesVoided
@@ -21,8 +21,12 @@ UPDATE nodes SET last_tick_at = :now, lease_until = :lease_until, lag = :lag, ru
 WHERE node_id = :node_id AND voided_at IS NULL RETURNING node_id
 """
 
-# Publish the settings hash of a node.
-PUBLISH = "UPDATE nodes SET terms = :terms WHERE node_id = :node_id"
+# Publish the settings hash and the labels of a node.
+PUBLISH = """
+UPDATE nodes SET
+  terms = :terms, labels = :labels, labels_at = CASE WHEN labels = :labels THEN labels_at ELSE :now END
+WHERE node_id = :node_id
+"""
 
 # Whether a node has its lease; voiding it waits until our commit, and then finds what we claimed.
 HOLD = """
@@ -57,6 +61,16 @@ WITH_LEFTOVERS = f"SELECT node_id FROM nodes WHERE voided_at IS NOT NULL AND {_O
 # All incarnations.
 ALL = f"SELECT {_COLUMNS} FROM nodes ORDER BY node_id"
 
+# The names of some incarnations.
+NAMES = "SELECT node_id, name FROM nodes WHERE node_id IN :node_ids"
+
+# The names of the nodes of the newest runs of schedules.
+OF_NEWEST_RUNS = """
+SELECT cadences.schedule_id, nodes.name FROM cadences
+JOIN runs ON runs.run_id = cadences.last_row_id JOIN nodes ON nodes.node_id = runs.owner
+WHERE cadences.schedule_id IN :schedule_ids
+"""
+
 # Delete old voided incarnations that own nothing.
 PRUNE = f"DELETE FROM nodes WHERE voided_at < :before AND NOT {_OWNS} RETURNING node_id"
 
@@ -81,8 +95,8 @@ class SharedNodes:
     def renew(
         self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
     ) -> bool:
-        """Extend the lease; False if it was taken, and also if it is uncertain what we own: then the lease is given up
-        here, and the caller enters again as if it had been taken."""
+        """Extend the lease; False if it was taken, and also if it is uncertain what we own: in that case this gives up
+        the lease, and the caller enters again as if it had been taken."""
         if not self._db.may_renew():
             self.void([node_id], now=now)
             return False
@@ -92,8 +106,8 @@ class SharedNodes:
             )
         )
 
-    def publish(self, node_id: int, *, terms: str) -> None:
-        self._db.change(PUBLISH, node_id=node_id, terms=terms)
+    def publish(self, node_id: int, *, terms: str, labels: str, now: Instant) -> None:
+        self._db.change(PUBLISH, node_id=node_id, terms=terms, labels=labels, now=now)
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
         return bool(self._db.rows(HOLD, node_id=node_id, lease_until=lease_until))
@@ -113,6 +127,13 @@ class SharedNodes:
 
     def all(self) -> list[Node]:
         return list(map(Node._make, self._db.rows(ALL)))
+
+    def names(self, node_ids: Iterable[int]) -> dict[int, str]:
+        wanted = set(node_ids)
+        return dict(self._db.rows(NAMES, node_ids=wanted)) if wanted else {}
+
+    def of_newest_runs(self, schedule_ids: Sequence[int]) -> dict[int, str]:
+        return dict(self._db.rows(OF_NEWEST_RUNS, schedule_ids=schedule_ids)) if schedule_ids else {}
 
     def prune(self, *, before: Instant) -> None:
         self._db.rows(PRUNE, before=before)

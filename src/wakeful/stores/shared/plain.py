@@ -12,7 +12,7 @@ IN_ORDER: Final = (
     "state = 'active' AND queued_run_id IS NULL AND backoff_until IS NULL"
     " AND catch_up_until IS NULL AND consecutive_errors = 0 AND trouble = 0"
 )
-"""Whether a success changes nothing of a cadence but what it says about the last run, and whether it is done."""
+"""Whether a success changes only a cadence's last run, and whether it is done."""
 
 FREED: Final = "open_run_id = NULL, last_error = NULL"
 DONE: Final = f"{FREED}, state = 'done', state_reason = NULL"

@@ -28,7 +28,7 @@ SELECT {", ".join(fields_of(table.row))} FROM (
 
 def old_of(table: str, *, key: str, dated: str, index: str) -> str:
     """Keys of rows dated before `:before`, oldest first, at most `:limit`. Rows dated before `:since` were written by a
-    clock that was not set; they are old once a later row is that has a valid date."""
+    clock that was not set; they count as old once a later row with a valid date is old."""
     return f"""
 SELECT {key} FROM {table} INDEXED BY {index}
 WHERE {dated} IS NOT NULL AND {dated} < :before AND ({dated} >= :since OR EXISTS (

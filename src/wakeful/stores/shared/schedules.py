@@ -69,11 +69,18 @@ WHERE deleted_at IS NULL AND instr(definition, '"budget":{{') > 0 AND schedule_i
 ORDER BY schedule_id LIMIT :limit
 """
 
+# Existing schedules that name a calendar file, in id order.
+WITH_CALENDAR = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_calendar
+WHERE deleted_at IS NULL AND instr(definition, '"calendar":"') > 0 AND schedule_id > :after_id
+ORDER BY schedule_id LIMIT :limit
+"""
+
 # The number of existing schedules.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
 
 AddSchedules: TypeAlias = Callable[[Sequence[NewSchedule]], list[int | None]]
-"""Inserting many at once is worth a statement of its own in each database."""
+"""Inserting many together is worth a separate statement in each database."""
 
 
 class SharedSchedules:
@@ -126,6 +133,9 @@ class SharedSchedules:
 
     def with_budget(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._db.rows(WITH_BUDGET, after_id=after_id, limit=limit)))
+
+    def with_calendar(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(WITH_CALENDAR, after_id=after_id, limit=limit)))
 
     def count(self) -> int:
         ((count,),) = self._db.rows(COUNT)

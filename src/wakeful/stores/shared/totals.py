@@ -1,10 +1,10 @@
-"""Sums over the ledger, by schedule and outcome.
+"""Totals over the ledger, by schedule and outcome.
 
-Theory of operation: rows up to an id (`totalled_through`) are summed up in `run_totals`; statistics add the few rows
-after it. Rows that were open when their turn came are listed in `runs_to_total` and summed up once they are closed. If
+Theory of operation: rows up to an id (`totalled_through`) are added up in `run_totals`; statistics add the few rows
+after it. Rows that were open when their turn came are listed in `runs_to_total` and added once they are closed. If
 a closed row changes later, or is deleted, a trigger takes its share back by adding a negative row: inserting never
-waits for a lock, and `advance` merges the rows of a schedule. A row is summed up only ten minutes after it was written:
-ids are given out before the commit, so a row may appear below one that was seen already.
+waits for a lock, and `advance` merges the rows of a schedule. A row is added only ten minutes after it was written: ids
+are assigned before the commit, so a row may appear below one that was already seen.
 """
 
 from collections.abc import Iterable
@@ -22,17 +22,17 @@ LOOKED_AT: Final = 2
 
 
 class RunTotal(NamedTuple):
-    """A part of the sum of a schedule and an outcome."""
+    """A part of the total for a schedule and an outcome."""
 
     schedule_id: int
     outcome: str
     instants: int
     tokens: int | None
-    cost: int | None  # in billionths of a US dollar: sums of integers have no rounding errors
+    cost: int | None  # in billionths of a US dollar: integer totals have no rounding errors
 
 
 _TOTALS: Final = Table("run_totals", RunTotal, key=())
-# What a run used; null if it is no number that can be added up. An older version stored what a program reported.
+# What a run used; null if it is not a number. An older version stored what a program reported.
 _TOKENS: Final = "coalesce(json_extract(result, '$.usage.total'), json_extract(result, '$.usage.totalTokens'))"
 _COST: Final = "json_extract(result, '$.usage.cost')"
 _USED: Final = PerDatabase(
@@ -49,7 +49,7 @@ def _with_usage(text: str) -> PerDatabase:
     return PerDatabase(text.replace("USED", _USED.sqlite), text.replace("USED", _USED.postgres))
 
 
-# All of a schedule: what is summed up, the rows after that, and those that were open then.
+# A whole schedule: its totals, the rows after them, and those that were open when the totals were made.
 OF_ALL_TIME: Final = _with_usage(f"""
 SELECT outcome, {_SUMS} FROM (
   SELECT outcome, instants, tokens, cost FROM run_totals WHERE schedule_id = :schedule_id
@@ -90,7 +90,7 @@ WHERE planned_at >= :since AND started_at IS NOT NULL AND ended_at IS NOT NULL
 ORDER BY run_id DESC LIMIT :limit
 """
 
-# Up to which id the ledger is summed up. One node at a time goes on with it.
+# Up to which id the ledger is totalled. One node at a time continues this.
 THROUGH: Final = "SELECT value FROM counters WHERE name = 'totalled_through' FOR UPDATE SKIP LOCKED"
 SET_THROUGH: Final = "UPDATE counters SET value = :through WHERE name = 'totalled_through'"
 
@@ -99,7 +99,7 @@ NEXT: Final = """
 SELECT run_id, coalesce(claimed_at, ended_at, due_at) FROM runs WHERE run_id > :through ORDER BY run_id LIMIT :limit
 """
 
-# Those of them that are still open are left for later.
+# Rows that are still open are left for later.
 LEAVE_OPEN: Final = """
 INSERT INTO runs_to_total (schedule_id, run_id)
 SELECT schedule_id, run_id FROM runs
@@ -107,7 +107,7 @@ WHERE run_id > :through AND run_id <= :until AND outcome IN ('running', 'waiting
 ON CONFLICT DO NOTHING
 """
 
-# The sums of the others.
+# The totals of the others.
 SUM_NEXT: Final = _with_usage(f"""
 SELECT schedule_id, outcome, {_SUMS} FROM (
   SELECT schedule_id, outcome, instants, USED FROM runs
@@ -118,7 +118,7 @@ SELECT schedule_id, outcome, {_SUMS} FROM (
 ) AS next GROUP BY schedule_id, outcome
 """)
 
-# Those that were left and are closed now.
+# Rows that were left for later and are closed now.
 TAKE_CLOSED: Final = """
 DELETE FROM runs_to_total WHERE NOT EXISTS (
   SELECT 1 FROM runs WHERE runs.run_id = runs_to_total.run_id AND outcome IN ('running', 'waiting')
@@ -130,7 +130,7 @@ SELECT schedule_id, outcome, {_SUMS} FROM (
 ) AS closed GROUP BY schedule_id, outcome
 """)
 
-# Schedules of which something was taken back.
+# Schedules from whose totals something was subtracted.
 TAKEN_BACK: Final = "SELECT DISTINCT schedule_id FROM run_totals WHERE instants < 0 ORDER BY schedule_id LIMIT :limit"
 
 # The parts of these schedules, to be merged.
@@ -163,7 +163,7 @@ class SharedTotals:
     def advance(self, *, now: Instant, limit: int) -> int:
         held = self._db.rows(THROUGH)
         if not held:
-            return 0  # another node is at it
+            return 0  # another node is doing this
         ((through,),) = held
         rows = self._db.rows(NEXT, through=through, limit=limit)
         settled = [run_id for run_id, _ in takewhile(lambda row: row[1] <= now - WRITTEN_WITHIN, rows)]
@@ -179,7 +179,7 @@ class SharedTotals:
         return len(settled)
 
     def _merge(self, sums: list[tuple[Any, ...]], limit: int) -> None:
-        """Add these sums to what there is; a schedule has one row for each outcome again."""
+        """Add these to the existing totals, so that a schedule has one row per outcome again."""
         changed = {schedule_id for schedule_id, *_ in sums}
         changed |= {schedule_id for (schedule_id,) in self._db.rows(TAKEN_BACK, limit=limit)}
         if not changed:
@@ -200,6 +200,6 @@ class SharedTotals:
 
 
 def _added(values: Iterable[int | None]) -> int | None:
-    """Their sum; None if none is known."""
+    """The sum of the known values; None if none is known."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None

@@ -12,9 +12,11 @@ from wakeful.stores.shared.cancels import SharedCancels
 from wakeful.stores.shared.channels import SharedChannels
 from wakeful.stores.shared.database import Database
 from wakeful.stores.shared.deliveries import SharedDeliveries
+from wakeful.stores.shared.forecasts import SharedForecasts
 from wakeful.stores.shared.heartbeats import SharedHeartbeats
 from wakeful.stores.shared.inbox import SharedInbox
 from wakeful.stores.shared.incidents import SharedIncidents
+from wakeful.stores.shared.labelled import SharedLabelled
 from wakeful.stores.shared.logins import SharedLogins
 from wakeful.stores.shared.merged_runs import SharedMergedRuns
 from wakeful.stores.shared.messages import SharedMessages
@@ -33,7 +35,7 @@ from wakeful.stores.shared.workflows import SharedWorkflows
 
 
 class HotPath(NamedTuple):
-    """What each database has of its own: the tables that every fire writes."""
+    """The part that each database implements itself: the tables that every fire writes."""
 
     cadences: Cadences
     alarms: Alarms
@@ -59,10 +61,12 @@ class StoreTx:
         "charges",
         "db",
         "deliveries",
+        "forecasts",
         "handovers",
         "heartbeats",
         "inbox",
         "incidents",
+        "labelled",
         "lanes",
         "logins",
         "merged_runs",
@@ -92,6 +96,7 @@ class StoreTx:
         self.lanes = hot.lanes
         self.plain = hot.plain
         self.schedules = SharedSchedules(db, hot.add_schedules, changes)
+        self.labelled = SharedLabelled(db)
         self.slots = SharedSlots(db)
         self.nodes = SharedNodes(db, changes)
         self.owners = SharedOwners(db)
@@ -118,6 +123,7 @@ class StoreTx:
         self.budgets = SharedBudgets(db, self.charges)
         self.cancels = SharedCancels(db)
         self.backfills = SharedBackfills(db)
+        self.forecasts = SharedForecasts(db)
 
     def report(self, report: Report) -> None:
         self.changes.append(report)

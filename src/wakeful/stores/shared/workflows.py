@@ -39,7 +39,7 @@ SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND name > :after ORDER BY name LIMIT :limit
 """
 
-# Those that wait for a person. There are too few workflows to justify an index.
+# Workflows that wait for a person. There are too few workflows to justify an index.
 STOPPED = f"""
 SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND status = 'active' AND error IS NOT NULL ORDER BY name LIMIT :limit

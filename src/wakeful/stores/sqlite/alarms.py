@@ -1,4 +1,5 @@
-"""Alarms, in SQLite."""
+"""Alarms, in SQLite. The column `parked` is `Alarm.parked`, plus 2 for alarms that need a label: they are found by
+other indexes (`stores.shared.labelled`), so that nodes without the label never see them."""
 
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection
@@ -10,11 +11,13 @@ from wakeful.stores.sqlite.rows import ids, plain
 
 # Insert or update an alarm. An unchanged one (each settle derives it again) does not touch the due index.
 SET = """
-INSERT INTO alarms (kind, ref, due_at, priority, lane, parked) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked, run_on)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (kind, ref) DO UPDATE SET
-  due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked
+  due_at = excluded.due_at, priority = excluded.priority, lane = excluded.lane, parked = excluded.parked,
+  run_on = excluded.run_on
   WHERE due_at IS NOT excluded.due_at OR parked <> excluded.parked OR priority <> excluded.priority
-    OR lane IS NOT excluded.lane
+    OR lane IS NOT excluded.lane OR run_on IS NOT excluded.run_on
 """
 
 # Change the due time of an alarm.
@@ -25,7 +28,7 @@ REMOVE = "DELETE FROM alarms WHERE kind = ? AND ref IN (SELECT value FROM json_e
 
 # Alarms of one kind by the id of their subject.
 BY_REFS = """
-SELECT kind, ref, due_at, priority, lane, parked
+SELECT kind, ref, due_at, priority, lane, parked & 1, run_on
 FROM json_each(?) AS wanted CROSS JOIN alarms ON kind = ? AND ref = wanted.value
 """
 
@@ -55,7 +58,7 @@ UPDATE alarms SET due_at = :until WHERE kind = :kind AND ref = (
 SHIFT_WAITING = """
 UPDATE alarms SET due_at = due_at - :by
 WHERE kind = 'run' AND (
-  due_at > :beyond OR parked = 1 OR EXISTS (SELECT 1 FROM runs WHERE run_id = ref AND runs.due_at > :now)
+  due_at > :beyond OR parked & 1 OR EXISTS (SELECT 1 FROM runs WHERE run_id = ref AND runs.due_at > :now)
 )
 """
 
@@ -69,7 +72,8 @@ class SqliteAlarms:
         self._connection = connection
 
     def set_many(self, rows: Sequence[Alarm]) -> None:
-        self._connection.executemany(SET, plain(rows))
+        stored = [row if row.run_on is None else row._replace(parked=row.parked + 2) for row in rows]
+        self._connection.executemany(SET, plain(stored))
 
     def move_many(self, kind: str, moves: Sequence[tuple[int, Instant | None]]) -> None:
         self._connection.executemany(MOVE, [(due_at, kind, ref) for ref, due_at in moves])

@@ -22,8 +22,8 @@ INSERT INTO cadences (schedule_id, {", ".join(BEGUN_COLUMNS)}, ran_through, cons
 SELECT value, {", ".join("?" for _ in BEGUN_COLUMNS)}, 0, 0, 0 FROM json_each(?)
 """
 BEGIN_ALARMS = """
-INSERT INTO alarms (kind, ref, due_at, priority, lane, parked)
-SELECT 'schedule', value, ?, 1, NULL, 0 FROM json_each(?)
+INSERT INTO alarms (kind, ref, due_at, priority, lane, parked, run_on)
+SELECT 'schedule', value, ?, 1, NULL, ?, ? FROM json_each(?)
 """
 _begun = attrgetter(*BEGUN_COLUMNS)
 
@@ -73,8 +73,12 @@ class SqliteCadences:
     def begin_many(self, beginnings: Sequence[Beginning]) -> None:
         keys = [ids(beginning.schedule_ids) for beginning in beginnings]
         together = list(zip(beginnings, keys, strict=True))
-        self._connection.executemany(BEGIN, [(*_begun(one.cadence), wanted) for one, wanted in together])
-        self._connection.executemany(BEGIN_ALARMS, [(one.due_at, wanted) for one, wanted in together])
+        self._connection.executemany(BEGIN, [(*_begun(beginning.cadence), wanted) for beginning, wanted in together])
+        alarms = [
+            (beginning.due_at, 0 if beginning.run_on is None else 2, beginning.run_on, wanted)
+            for beginning, wanted in together
+        ]
+        self._connection.executemany(BEGIN_ALARMS, alarms)
         if beginnings:
             self._changes.append(CadencesBegun(beginnings))
 

@@ -26,7 +26,7 @@ class ClockHold:
         self._file: int | None = None
 
     def hold(self) -> bool:
-        """Try to take it; True if it is ours now."""
+        """Try to take the lock; True if this process holds it now."""
         if self._file is not None:
             return True
         file = self._open(os.O_RDWR | os.O_CREAT)
@@ -40,7 +40,7 @@ class ClockHold:
         return False
 
     def release(self) -> None:
-        """Release it; closing the file unlocks it."""
+        """Release the lock; closing the file unlocks it."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
             os.close(self._file)

@@ -87,9 +87,7 @@ class Opened(NamedTuple):
 
 def connect(path: Path) -> sqlite3.Connection:
     """A connection to an existing file; connecting never creates one."""
-    # sqlite3 looks up in three places how to adapt each None it binds. With an adapter for None it looks in one, and a
-    # ledger row is written in half the time. The adapter is global to the module, and changes nothing for other users.
-    sqlite3.register_adapter(type(None), _as_it_is)
+    adapt_none()
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=rw",
         uri=True,
@@ -100,6 +98,12 @@ def connect(path: Path) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection
+
+
+def adapt_none() -> None:
+    """sqlite3 looks up in three places how to adapt each None it binds. With an adapter for None it looks in one, and a
+    ledger row is written in half the time. The adapter is global to the module, and changes nothing for other users."""
+    sqlite3.register_adapter(type(None), _as_it_is)
 
 
 def set_up_writer(connection: sqlite3.Connection, path: Path, synchronous: Synchronous) -> Opened:

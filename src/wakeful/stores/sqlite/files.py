@@ -1,8 +1,8 @@
 """The database file: created completely or not at all, and checked before it is trusted.
 
-A file that is empty, truncated, damaged or of another application is refused and left unchanged. The store never
-creates an empty file (a new database gets its name only when its schema is complete), so an empty one is always a loss
-or a mistake.
+A file that is empty, truncated, damaged or belongs to another application is refused and left unchanged. The store
+never creates an empty file (a new database gets its name only when its schema is complete), so an empty one is always a
+loss or a mistake.
 """
 
 import errno

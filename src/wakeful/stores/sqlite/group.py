@@ -2,7 +2,7 @@
 
 Operations that wait at the same time share one transaction and one sync of the disk. Each runs in its own savepoint, so
 one that raises is rolled back alone. If the group itself cannot be committed (disk full, I/O error, the file locked by
-another process), nothing of it was stored, and every caller gets the error. No caller gets a result before the commit
+another process), none of it was stored, and every caller gets the error. No caller gets a result before the commit
 (L7).
 
 Nothing here waits or uses threads: the writer thread drives the steps in production, and the simulation drives the same

@@ -42,7 +42,7 @@ WHERE owner = :node_id AND outcome = 'running' AND ladder IS NULL AND process IS
 """
 
 # Close a run, and free its schedule or finish it.
-CLOSE = "UPDATE runs SET outcome = ?, rung = ?, ended_at = ?, owner = NULL, deadline_at = NULL WHERE run_id = ?"
+CLOSE = "UPDATE runs SET outcome = ?, rung = ?, ended_at = ?, deadline_at = NULL WHERE run_id = ?"
 _LAST_RUN = "last_run_at = ?, last_outcome = ?, last_success_at = ?"
 FREE = f"UPDATE cadences SET {FREED}, {_LAST_RUN} WHERE schedule_id = ?"
 FINISH = f"UPDATE cadences SET {DONE}, {_LAST_RUN}, state_at = ? WHERE schedule_id = ?"

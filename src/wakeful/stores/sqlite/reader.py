@@ -77,7 +77,7 @@ class ReaderThreads:
         return calls
 
     def _serve(self, opened: Opened, calls: Sequence[Call]) -> None:
-        """Run them, and answer together those that took no time: each answer wakes the loop."""
+        """Run the operations, and deliver the results of fast ones together, because each delivery wakes the loop."""
         fates: list[Fate] = []
         answered, since = 0, time.monotonic()
         for number, fate in enumerate(looks(opened, calls, within=READ_WITHIN_S), 1):
@@ -115,7 +115,7 @@ class InlineReader:
 
 
 def end_when_late(opened: Opened, *, within: float) -> None:
-    """End a read on this connection after this many seconds: it would keep the log from being truncated."""
+    """End a read on this connection after this many seconds: a long read would keep the log from being truncated."""
     until = time.monotonic() + within
     opened.connection.set_progress_handler(lambda: time.monotonic() > until, READ_STEPS)
 

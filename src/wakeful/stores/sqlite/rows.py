@@ -1,4 +1,4 @@
-"""Passing rows: named tuples in column order are bound and read whole, sets of keys as one JSON text.
+"""Passing rows: named tuples in column order are bound and read whole, sets of keys as one JSON string.
 
 A set of keys is one parameter read by `json_each`: for two hundred keys as fast as a list of placeholders, and one
 statement text for every size, so that it stays prepared.

@@ -10,7 +10,7 @@ from sqlite3 import Connection
 
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
+from wakeful.ports.changes import AttemptsAdded, Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
@@ -41,7 +41,7 @@ LOCK = f"SELECT {_COLUMNS} FROM json_each(?) AS wanted CROSS JOIN runs ON run_id
 HELD = f"{LOCK} WHERE owner = ? AND outcome = 'running'"
 
 # Update a closed run: only the columns that closing changes.
-_LET_GO = ", owner = NULL, deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0"
+_LET_GO = ", deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0"
 CLOSE = update("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
 _closed = attrgetter(*CLOSED_COLUMNS, "run_id")
 
@@ -86,16 +86,17 @@ WHERE schedule_id = ? AND occurrence > max(?, -1) AND occurrence <= ?
 """
 
 # Gaps that reach beyond an instant: all that start after it, and the one that may span it. Gaps tile time (L1), so
-# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap.
+# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap,
+# unless others were merged into it: their checks found nothing.
 GAPS_AHEAD = f"""
 SELECT {_COLUMNS} FROM runs INDEXED BY runs_occurrence
-WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND attempt = 0
+WHERE schedule_id = :schedule_id AND outcome IN ('skipped', 'missed') AND (attempt = 0 OR instants > 1)
   AND coalesce(planned_until, planned_at) > :after
   AND occurrence >= coalesce(
     (
       SELECT max(occurrence) FROM runs
       WHERE schedule_id = :schedule_id AND occurrence BETWEEN 0 AND :after
-        AND outcome IN ('skipped', 'missed') AND attempt = 0
+        AND outcome IN ('skipped', 'missed') AND (attempt = 0 OR instants > 1)
     ), 0
   )
 ORDER BY run_id
@@ -160,8 +161,8 @@ WHERE outcome = :outcome AND outcome <> 'running' AND outcome <> 'waiting' AND o
 ORDER BY run_id DESC LIMIT :limit
 """
 
-# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before, not stuck, and
-# no cadence refers to them. Then whether one of these times was written by a clock that was set.
+# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before `before`, not
+# stuck, and no cadence refers to them. Then whether one of these times was written by a clock that was set.
 PRUNABLE = """
 SELECT run_id,
   ended_at < :before AND due_at < :before AND stuck = 0 AND outcome NOT IN ('running', 'waiting') AND NOT EXISTS (
@@ -271,6 +272,8 @@ class SqliteRuns:
 
     def add_attempts(self, rows: Sequence[Attempt]) -> None:
         self._connection.executemany(ADD_ATTEMPT, plain(rows))
+        if rows:
+            self._changes.append(AttemptsAdded(rows))
 
     def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]:
         of_runs: dict[int, list[Attempt]] = {}

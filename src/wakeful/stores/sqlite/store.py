@@ -84,7 +84,8 @@ class SqliteStore:
         return cls(where, InlineWriter(steps, hook, die), reader, clock)
 
     async def write(self, operation: Callable[[StoreTx], T]) -> T:
-        """Run it in a transaction; returns after the commit. If the caller is cancelled, it may still be committed."""
+        """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
+        committed."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -92,7 +93,7 @@ class SqliteStore:
         return await future
 
     async def read(self, operation: Callable[[StoreTx], T]) -> T:
-        """Run it on a consistent snapshot, without changing anything."""
+        """Run a function on a consistent snapshot, without changing anything."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -114,7 +115,7 @@ class SqliteStore:
 
     @property
     def is_exclusive(self) -> bool:
-        """True: while the clock is held here, no other node is alive."""
+        """True: while this process holds the clock, no other node is alive."""
         return self._clock is not None
 
     async def changed(self) -> bool:

@@ -1,6 +1,6 @@
 """The drivers of group commit: a thread in production, the loop itself in a simulation.
 
-The thread starts a group as soon as one operation waits, with all that wait by then. During its commit the next ones
+The thread starts a group as soon as one operation waits, with all that are waiting. During its commit the next ones
 accumulate, so groups grow with the load. Waiting for more on purpose was measured (0.2, 1 and 5 ms with 1, 10 and 200
 callers): it gains nothing under load and only adds delay otherwise.
 """

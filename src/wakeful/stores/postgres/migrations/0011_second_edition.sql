@@ -190,6 +190,20 @@ CREATE TABLE brakes (
   text  text COLLATE "C" NOT NULL
 );
 
+-- Money: what each owner of runs has spent in its current day and month, for lists of schedules.
+CREATE TABLE spending (
+  owner_id        bigint PRIMARY KEY,
+  day_starts_at   bigint NOT NULL,
+  day_ends_at     bigint NOT NULL,
+  day_cost        bigint NOT NULL,
+  month_starts_at bigint NOT NULL,
+  month_ends_at   bigint NOT NULL,
+  month_cost      bigint NOT NULL,
+  last_run_id     bigint NOT NULL,
+  last_cost       bigint
+);
+CREATE INDEX spending_ended ON spending (month_ends_at);
+
 -- Pre-checks: instants at which a check found nothing are one row; the ids of the rows that were merged still resolve.
 CREATE TABLE merged_runs (
   run_id  bigint PRIMARY KEY,
@@ -200,6 +214,10 @@ CREATE INDEX merged_runs_into ON merged_runs (into_id);
 -- Schedules with a budget, found without a walk.
 CREATE INDEX schedules_with_budget ON schedules (schedule_id)
   WHERE deleted_at IS NULL AND strpos(definition, '"budget":{') > 0;
+
+-- Schedules that name a calendar file, found without a walk.
+CREATE INDEX schedules_with_calendar ON schedules (schedule_id)
+  WHERE deleted_at IS NULL AND strpos(definition, '"calendar":"') > 0;
 
 -- Agents that schedule themselves: who owns a schedule that an agent made, and the run that made it.
 CREATE TABLE ownerships (
@@ -318,3 +336,20 @@ CREATE TABLE backfilled_runs (
   replay_of   bigint
 );
 CREATE INDEX backfilled_runs_instant ON backfilled_runs (schedule_id, planned_at);
+
+-- Labels: which nodes may ring an alarm or begin a run, and the labels of each node. An alarm that needs a label has
+-- `parked` 2, or 3 while it waits for its lane, so a query for 0 or 1 (also of a node of 0.1) does not find it.
+ALTER TABLE alarms ADD COLUMN run_on text;
+ALTER TABLE runs ADD COLUMN run_on text;
+ALTER TABLE nodes ADD COLUMN labels text NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN labels_at bigint NOT NULL DEFAULT 0;
+CREATE INDEX alarms_labelled ON alarms (run_on, kind, priority, due_at, ref) WHERE parked = 2 AND due_at IS NOT NULL;
+CREATE INDEX alarms_parked_labelled ON alarms (lane, run_on, priority, due_at, ref)
+  WHERE parked = 3 AND kind = 'run' AND due_at IS NOT NULL;
+-- Forecasts: one a day, to be compared with what happened.
+CREATE TABLE forecasts (
+  date    text COLLATE "C" PRIMARY KEY,
+  made_at bigint NOT NULL,
+  ends_at bigint NOT NULL,
+  body    text NOT NULL
+);

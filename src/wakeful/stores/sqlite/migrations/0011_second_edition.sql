@@ -175,8 +175,9 @@ CREATE INDEX charges_of_agent ON charges (agent, at) WHERE agent IS NOT NULL;
 
 -- Money: one budget in one period: the lock under which runs reserve, and the sums. Limits are settings, or set by a
 -- person (`budget_limits`), or in a definition.
+-- AUTOINCREMENT: an open attempt may still refer to a budget that was removed, which must never become another one.
 CREATE TABLE budgets (
-  budget_id INTEGER PRIMARY KEY,
+  budget_id INTEGER PRIMARY KEY AUTOINCREMENT,
   scope     TEXT NOT NULL,
   unit      TEXT NOT NULL,
   period    TEXT NOT NULL,
@@ -213,6 +214,20 @@ CREATE TABLE brakes (
   text  TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
+-- Money: what each owner of runs has spent in its current day and month, for lists of schedules.
+CREATE TABLE spending (
+  owner_id        INTEGER PRIMARY KEY,
+  day_starts_at   INTEGER NOT NULL,
+  day_ends_at     INTEGER NOT NULL,
+  day_cost        INTEGER NOT NULL,
+  month_starts_at INTEGER NOT NULL,
+  month_ends_at   INTEGER NOT NULL,
+  month_cost      INTEGER NOT NULL,
+  last_run_id     INTEGER NOT NULL,
+  last_cost       INTEGER
+) STRICT, WITHOUT ROWID;
+CREATE INDEX spending_ended ON spending (month_ends_at);
+
 -- Pre-checks: instants at which a check found nothing are one row; the ids of the rows that were merged still resolve.
 CREATE TABLE merged_runs (
   run_id  INTEGER PRIMARY KEY,
@@ -223,6 +238,10 @@ CREATE INDEX merged_runs_into ON merged_runs (into_id);
 -- Schedules with a budget, found without a walk.
 CREATE INDEX schedules_with_budget ON schedules (schedule_id)
   WHERE deleted_at IS NULL AND instr(definition, '"budget":{') > 0;
+
+-- Schedules that name a calendar file, found without a walk.
+CREATE INDEX schedules_with_calendar ON schedules (schedule_id)
+  WHERE deleted_at IS NULL AND instr(definition, '"calendar":"') > 0;
 
 -- Agents that schedule themselves: who owns a schedule that an agent made, and the run that made it.
 CREATE TABLE ownerships (
@@ -342,3 +361,20 @@ CREATE TABLE backfilled_runs (
   replay_of   INTEGER
 ) STRICT;
 CREATE INDEX backfilled_runs_instant ON backfilled_runs (schedule_id, planned_at);
+
+-- Labels: which nodes may ring an alarm or begin a run, and the labels of each node. An alarm that needs a label has
+-- `parked` 2, or 3 while it waits for its lane, so a query for 0 or 1 (also of a node of 0.1) does not find it.
+ALTER TABLE alarms ADD COLUMN run_on TEXT;
+ALTER TABLE runs ADD COLUMN run_on TEXT;
+ALTER TABLE nodes ADD COLUMN labels TEXT NOT NULL DEFAULT '';
+ALTER TABLE nodes ADD COLUMN labels_at INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX alarms_labelled ON alarms (run_on, kind, priority, due_at, ref) WHERE parked = 2 AND due_at IS NOT NULL;
+CREATE INDEX alarms_parked_labelled ON alarms (lane, run_on, priority, due_at, ref)
+  WHERE parked = 3 AND kind = 'run' AND due_at IS NOT NULL;
+-- Forecasts: one a day, to be compared with what happened.
+CREATE TABLE forecasts (
+  date    TEXT PRIMARY KEY,
+  made_at INTEGER NOT NULL,
+  ends_at INTEGER NOT NULL,
+  body    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
