@@ -18,7 +18,7 @@ KINDS: Final[tuple[FileKind, ...]] = get_args(FileKind)
 NAME_FIELD: Final[Mapping[FileKind, str]] = {"schedule": "slug", "workflow": "id", "slot": "name"}
 FILES_MAX: Final = 10_000
 FILE_MAX: Final = 1024 * 1024
-"""Bytes."""
+"""Maximum size in bytes."""
 _FILE: Final = re.compile(r"(schedule|workflow|slot)s/([A-Za-z0-9][A-Za-z0-9._-]{0,63})\.json", re.ASCII)
 _SECRETS: Final = ("apiKey",)
 
@@ -42,7 +42,7 @@ def file_path(kind: FileKind, name: str) -> str:
 
 
 def is_file_path(path: str) -> bool:
-    """Whether a definition could be there."""
+    """Whether a definition may have this path."""
     return _FILE.fullmatch(path) is not None
 
 
@@ -83,7 +83,7 @@ def without_secrets(slot: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_secrets(slot: Mapping[str, Any], stored: Mapping[str, Any]) -> dict[str, Any]:
-    """A slot from a file with the secret values that are stored."""
+    """A slot from a file, with its stored secret values filled in."""
     merged = dict(slot)
     for name in _SECRETS:
         if name not in merged and isinstance(stored.get(name), str):

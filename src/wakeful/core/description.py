@@ -55,6 +55,12 @@ class Field:
     default: Any = REQUIRED  # the value if it is left out
     omitted: Any = REQUIRED  # the value that is not written; REQUIRED: any is
     attribute: str = ""
+    means: tuple[tuple[str, str], ...] = ()  # what each option of a choice means
+
+    @property
+    def help(self) -> str:
+        """The help text, with the options."""
+        return "; ".join([self.says, *(f"`{option}`: {words}" for option, words in self.means)])
 
     @property
     def is_required(self) -> bool:
@@ -98,7 +104,7 @@ class Object(Generic[T]):
         return iter(self.fields)
 
     def only(self, *names: str, without: Iterable[str] = ()) -> "Object[T]":
-        """The same with these fields alone, or without some."""
+        """The same object with only these fields, or without some."""
         kept = [field for field in self.fields if field.name in (names or self.names) and field.name not in without]
         return Object(self.name, self.says, kept, self._make, check=self._check, label=self.label)
 
@@ -117,7 +123,7 @@ class Object(Generic[T]):
         return self.take(fields, **more)
 
     def take(self, fields: Fields, **more: Any) -> T | None:
-        """The same where other fields may be present."""
+        """Like `read`, where other fields may be present."""
         values = self.given(fields)
         if fields.errors:
             return None

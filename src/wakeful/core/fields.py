@@ -38,14 +38,14 @@ def shown(value: Any) -> str:
 
 
 def check_plain(data: Any) -> None:
-    """Refuse JSON that cannot be stored or sent on (too deep, NaN, broken text), with all errors at once."""
+    """Refuse JSON that cannot be stored or sent on (too deep, NaN, broken text), reporting all errors together."""
     try:
         text = json.dumps(data, ensure_ascii=False, allow_nan=False)
         text.encode()
         if "\\u0000" not in text and sum(map(text.count, _BRACKETS)) <= DEPTH_MAX:
             return
     except (ValueError, TypeError, RecursionError):
-        pass  # found again below, with its path
+        pass  # reported again below, with its path
     errors: list[FieldError] = []
     level: list[tuple[str, Any]] = [("", data)]
     for _ in range(DEPTH_MAX + 1):
@@ -141,7 +141,7 @@ class Fields:
         return self.text(name) if self.has(name) else None
 
     def filled(self, name: str, cure: str) -> str:
-        """A text that must not be empty; reports at most one error."""
+        """A string that must not be empty; reports at most one error."""
         faults = len(self.errors)
         text = self.text(name)
         if not text.strip() and len(self.errors) == faults:
@@ -192,7 +192,7 @@ class Fields:
         return self.take(name, dict, {}, "an object; write {…}")
 
     def texts(self, name: str) -> Mapping[str, str]:
-        """An object whose values are all texts."""
+        """An object whose values are all strings."""
         texts = self.mapping(name)
         for key, value in texts.items():
             if not isinstance(value, str):

@@ -22,12 +22,12 @@ ANYTHING: Final = Kind("any JSON", Fields.raw, {}, control="json")
 
 
 def filled(cure: str, *, words: str = "text", control: str = "text") -> Kind:
-    """A text that must not be empty."""
+    """A string that must not be empty."""
     schema = {**_STRING, "minLength": 1}
     return Kind(words, lambda fields, name: fields.filled(name, cure), schema, control=control, cure=cure)
 
 
-CHANNEL: Final = filled("name a channel, or last")
+CHANNEL: Final = filled("name a channel, or last", control="channel")
 NAME: Final = filled("write a name, or leave it out", words="name")
 
 
@@ -67,7 +67,7 @@ def duration(least: Duration = 0) -> Kind:
 
 
 def any_of(words: Iterable[str]) -> str:
-    """Words for a table."""
+    """The alternatives in words, for a table."""
     return " or ".join(f"`{word}`" for word in words)
 
 
@@ -82,8 +82,8 @@ def listed(items: Mapping[str, Any], *, least: int | None = None, most: int | No
 
 
 def choice(*types: Any) -> Kind:
-    """One of the words of a `Literal`; None stands for JSON null."""
-    options = [word for one in types for word in (get_args(one) or (one,))]
+    """One of a `Literal`'s values; None stands for JSON null."""
+    options = [word for literal in types for word in (get_args(literal) or (literal,))]
     named = [option for option in options if option is not None]
     return Kind(
         any_of(named), lambda fields, name: fields.choice(name, None, options), {"enum": named}, control="choice"
@@ -99,7 +99,7 @@ def parsed(
     schema: Mapping[str, Any] | None = None,
     control: str = "text",
 ) -> Kind:
-    """A text that a function parses or refuses; the text itself is the value."""
+    """A string that a function parses or refuses; the string itself is the value."""
 
     def read(fields: Fields, name: str) -> str | None:
         text = fields.take(name, str, None, f"{what}{cure}")
@@ -132,12 +132,12 @@ def nested(inner: Object[Any]) -> Kind:
 
 
 def names(pattern: re.Pattern[str], refusal: str, *, most: int) -> Kind:
-    """A list of texts that match a pattern."""
+    """A list of strings that match a pattern."""
 
     def read(fields: Fields, name: str) -> tuple[str, ...]:
         given = fields.raw(name)
         is_list = isinstance(given, list | tuple) and len(given) <= most
-        if not is_list or not all(isinstance(one, str) and pattern.fullmatch(one) for one in given):
+        if not is_list or not all(isinstance(item, str) and pattern.fullmatch(item) for item in given):
             fields.fail(name, refusal)
             return ()
         return tuple(dict.fromkeys(given))

@@ -8,8 +8,10 @@ from wakeful.core.description import Field, Object
 def schemas_of(*objects: Object[Any]) -> dict[str, dict[str, Any]]:
     """The schemas of these objects and of all objects in them, by name."""
     made: dict[str, dict[str, Any]] = {}
-    for one in objects:
-        made |= schemas_of(*(inner for field in one for inner in field.kind.inner)) | {one.name: schema_of(one)}
+    for described in objects:
+        made |= schemas_of(*(inner for field in described for inner in field.kind.inner)) | {
+            described.name: schema_of(described)
+        }
     return made
 
 
@@ -20,7 +22,7 @@ def schema_of(described: Object[Any]) -> dict[str, Any]:
         "description": described.says,
         "type": "object",
         "additionalProperties": False,
-        "properties": properties_of(described) | {name: {} for name in described.read_back},
+        "properties": properties_of(described) | {name: {"readOnly": True} for name in described.read_back},
         "required": [field.name for field in described if field.is_required],
     }
 
@@ -35,4 +37,4 @@ def _property(field: Field) -> dict[str, Any]:
     if not field.is_required and schema:
         schema = {"anyOf": [schema, {"type": "null"}]}
     default = {} if field.written_default in (None, "") else {"default": field.written_default}
-    return {**schema, "description": field.says, **default}
+    return {**schema, "description": field.help, **default}

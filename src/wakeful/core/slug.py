@@ -1,4 +1,4 @@
-"""The name of a schedule or a workflow. A module of its own, because every command checks one."""
+"""The name of a schedule or a workflow. A separate module, because every command checks a slug."""
 
 import re
 from typing import Final

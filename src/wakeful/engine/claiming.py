@@ -15,9 +15,10 @@ from wakeful.core.run.transitions import claimed, unclaimed
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.engine.effects import apply
+from wakeful.engine.labels import due_kinds, due_runs, next_due_at, queues_for
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH, TRY_AGAIN
 from wakeful.ports.handlers import Due, EngineHooks, Job, SideTask
-from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx, run_alarm
 
 
 class ClaimRequest(NamedTuple):
@@ -30,6 +31,7 @@ class ClaimRequest(NamedTuple):
     is_ringing: bool  # False while the clock is not set yet
     lease_until: Instant = 0  # as this node last wrote it: if the store lacks it, the store was rolled back
     manual_room: int | None = None  # how many of `room` may be manual; None: all
+    labels: frozenset[str] = frozenset()  # of this node, as its row says
 
 
 class Claim(NamedTuple):
@@ -59,7 +61,7 @@ class _Sorted(NamedTuple):
 
 def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None = None) -> Claimed:
     """Ring and claim what is due at `now`, at most `room` runs; with `only`, just the first alarm of that kind."""
-    node_id, now, room, gap_reason, is_ringing, lease_until, manual_room = request
+    node_id, now, room, gap_reason, is_ringing, lease_until, manual_room, labels = request
     claims: list[Claim] = []
     side_tasks: list[SideTask] = []
     full: list[str] = []
@@ -67,11 +69,14 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
     alerts: list[Alert] = []
     if not tx.nodes.hold(node_id, lease_until=lease_until):
         return Claimed([], False, None, [], [], is_lost=True)
-    due_kinds = tx.alarms.due_kinds(now=now)
+    queues = queues_for(tx, labels)
+    kinds = due_kinds(tx, queues, now=now)
     if only is not None:
-        due_kinds &= {only}
+        kinds &= {only}
         room = min(room, 1)
-    waiting = tx.runs.due(now=now, limit=room, manual_max=manual_room) if room > 0 and ALARM_RUN in due_kinds else []
+    waiting: list[Run] = []
+    if room > 0 and ALARM_RUN in kinds:
+        waiting = due_runs(tx, queues, labels, now=now, limit=room, manual_max=manual_room)
     if waiting:
         claims += _claim_known(tx, hooks, waiting, node_id, now)
     is_more = room > 0 and len(waiting) >= room
@@ -79,7 +84,7 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
         full.append(ALARM_RUN)  # manual runs may be left: the end of another one sets the bell
         next_looks.append(now + TRY_AGAIN)
     for handler in hooks.alarms if is_ringing else ():
-        if handler.kind not in due_kinds and (only is not None or not handler.is_always_asked):
+        if handler.kind not in kinds and (only is not None or not handler.is_always_asked):
             continue
         left = room - len(claims)
         is_held_back = handler.brings_runs and left <= 0
@@ -95,18 +100,25 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
         alerts += apply(tx, hooks, rung.effects, now)
         is_more = is_more or rung.rang >= limit
     claims = _reserve(tx, hooks, claims, now)
-    next_due_at = tx.alarms.next_due_at(besides=full)
-    next_looks += [] if next_due_at is None else [next_due_at]
+    earliest = next_due_at(tx, queues, besides=full)
+    next_looks += [] if earliest is None else [earliest]
     return Claimed(claims, is_more, min(next_looks, default=None), side_tasks, alerts)
 
 
 def claim_waiting(
-    tx: Tx, hooks: EngineHooks, *, node_id: int, now: Instant, room: int, manual_room: int
+    tx: Tx,
+    hooks: EngineHooks,
+    *,
+    node_id: int,
+    now: Instant,
+    room: int,
+    manual_room: int,
+    labels: frozenset[str] = frozenset(),
 ) -> tuple[list[Claim], bool]:
-    """Claim waiting runs that are due in a transaction that has locked lanes before (`engine.settling`). Runs whose
+    """Claim waiting runs that are due in a transaction that has already locked lanes (`engine.settling`). Runs whose
     admission takes locks are left for the next tick, because lanes are locked last. Also returns whether all that were
     due are claimed."""
-    due = tx.runs.due(now=now, limit=room + 1, manual_max=manual_room)
+    due = due_runs(tx, queues_for(tx, labels), labels, now=now, limit=room + 1, manual_max=manual_room)
     waiting = [run for run in due[:room] if hooks.keepers[run.kind].admits_without_locks]
     claims = _reserve(tx, hooks, _claim_known(tx, hooks, waiting, node_id, now), now) if waiting else []
     return claims, len(claims) == len(due)
@@ -135,8 +147,8 @@ def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now
     room -= len(plain.claims)
     ready = [item.run for item in due if not item.rests and not item.is_plain]
     sorted_runs = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
-    late = [(run, _alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
-    rests = [(item.run, _alarm(item.run, None)) for item in due if item.rests]
+    late = [(run, run_alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
+    rests = [(item.run, run_alarm(item.run, None)) for item in due if item.rests]
     waiting = plain.waiting + sorted_runs.waiting + late + rests
     tx.runs.add_many(sorted([c.run for c in sorted_runs.claims] + [run for run, _ in waiting]))
     if waiting:
@@ -183,7 +195,7 @@ def _admit(
             case Defer(until=until, reason=reason):
                 until = max(until, now + DEFERRED_MIN)  # a gate that defers to `now` would be checked in a tight loop
                 moved = run._replace(reason=reason, next_attempt_at=until)
-                sorted_runs.waiting.append((moved, _alarm(moved, until)))
+                sorted_runs.waiting.append((moved, run_alarm(moved, until)))
             case Skip(reason=reason, error=error):
                 row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
                 sorted_runs.claims.append(Claim(row, Dropped(reason, error)))
@@ -204,13 +216,13 @@ def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], sorted_runs: _S
             free.append(run)
         else:
             moved = run if run.reason == "lane" else run._replace(reason="lane")
-            sorted_runs.waiting.append((moved, _alarm(moved, run.next_attempt_at, parked=1)))
+            sorted_runs.waiting.append((moved, run_alarm(moved, run.next_attempt_at, parked=1)))
     return free
 
 
 def _reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> list[Claim]:
-    """The last step: reserve what the runs may cost. It locks budgets without waiting, and nothing is locked after
-    them. A run that does not fit is settled as skipped, or waits as if it had not been claimed."""
+    """The last step: reserve what the runs may cost. It locks budgets without waiting, and locks nothing after them. A
+    run that does not fit is settled as skipped, or waits as if it had not been claimed."""
     jobs = [(run, job) for run, job in claims if isinstance(job, Job)]
     decisions = hooks.accounts.reserve(tx, jobs, now=now) if jobs else {}
     if not decisions:
@@ -230,7 +242,7 @@ def _reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> l
     if waiting:
         waiting.sort()
         tx.runs.save_many(waiting)
-        tx.alarms.set_many([_alarm(run, run.next_attempt_at) for run in waiting])
+        tx.alarms.set_many([run_alarm(run, run.next_attempt_at) for run in waiting])
         held = [(run.lane, run.run_id) for run in waiting if run.lane is not None]
         if held:
             tx.lanes.free_many(sorted(held))
@@ -248,12 +260,9 @@ def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instan
     row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung="started" if begins else "claimed")
     if not is_local:
         access = hooks.run_access(row.run_id, row.fence)
-        job = job._replace(fire=job.fire._replace(access=access, withholds=hooks.withholds))
+        trace = None if hooks.traceparent is None else hooks.traceparent(row)
+        job = job._replace(fire=job.fire._replace(access=access, withholds=hooks.withholds, traceparent=trace))
     return Claim(row, job)
-
-
-def _alarm(run: Run, due_at: Instant | None, *, parked: int = 0) -> Alarm:
-    return Alarm(ALARM_RUN, run.run_id, due_at, run.priority, run.lane, parked)
 
 
 def _by_due_time(claim: Claim) -> tuple[Instant, int]:

@@ -13,6 +13,7 @@ from wakeful.core.run.effects import Alert
 from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.engine.claiming import Claimed, ClaimRequest, claim
 from wakeful.engine.effects import apply
+from wakeful.engine.labels import due_kinds, hold_off_first, queues_for
 from wakeful.engine.limits import RING_BATCH
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import ALARM_RUN, Store, StoreUnavailable, Tx
@@ -34,7 +35,7 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
                 return total
             except Exception as error:
                 log.exception("cannot ring an alarm of kind %s", kind)
-                if not await _postpone(store, hooks, kind, error, request.now, total):
+                if not await _postpone(store, hooks, kind, error, request, total):
                     break
                 continue
             if claimed.is_lost:
@@ -47,23 +48,25 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
     return total
 
 
-def postpone_each(tx: Tx, now: Instant) -> None:
+def postpone_each(tx: Tx, now: Instant, labels: frozenset[str] = frozenset()) -> None:
     """Postpone, by a minute, the first due alarm of each kind.
 
     Called when alarms stay due tick after tick without effect: they refer to a missing row, or to one this release does
     not know. Postponing lets the engine sleep until the next alarm that can ring."""
-    for kind in sorted(tx.alarms.due_kinds(now=now)):
-        ref = tx.alarms.hold_off_first(kind, now=now, until=now + HELD_OFF)
+    queues = queues_for(tx, labels)
+    for kind in sorted(due_kinds(tx, queues, now=now)):
+        ref = hold_off_first(tx, queues, kind, now=now, until=now + HELD_OFF)
         log.warning("the alarm of %s %s is due but has no effect; checking again in a minute", kind, ref)
 
 
 async def _postpone(
-    store: Store, hooks: EngineHooks, kind: str, error: Exception, now: Instant, total: Claimed
+    store: Store, hooks: EngineHooks, kind: str, error: Exception, request: ClaimRequest, total: Claimed
 ) -> bool:
     """Postpone the alarm that failed by a minute and alert people; returns whether there was such an alarm."""
+    now = request.now
 
     def hold_off(tx: Tx, is_told: bool) -> tuple[bool, list[Alert]]:
-        ref = tx.alarms.hold_off_first(kind, now=now, until=now + HELD_OFF)
+        ref = hold_off_first(tx, queues_for(tx, request.labels), kind, now=now, until=now + HELD_OFF)
         if ref is None or not is_told:
             return ref is not None, []
         text = f"cannot ring the alarm of {kind} {ref}, retrying every minute: {type(error).__name__}: {error}"

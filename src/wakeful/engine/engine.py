@@ -2,7 +2,7 @@
 
 `tick` does one pass at one reading of the clock and returns when the next pass is due. The loop sleeps until then, or
 until the bell is set (a command wrote something, an attempt ended, capacity became free). A missed bell costs at most
-`sleep_max`: every tick queries the store for what is due and relies on no state of its own.
+`sleep_max`: every tick queries the store for what is due and keeps no state.
 """
 
 import asyncio
@@ -85,6 +85,7 @@ class Engine:
         self._steady_since = 0
         self._gap_reason = "outage"
         self._empty_ticks = 0
+        self._left_at: Instant | None = None  # when the alarm was due that the last tick left
         self._cancels_at = 0  # monotonic: when to look for cancel requests again
         self._is_cancel_look_due = False
         self._lag = 0
@@ -117,6 +118,11 @@ class Engine:
         return max(0, manual_max(self._limits.concurrency_max) - in_use)
 
     @property
+    def labels(self) -> frozenset[str]:
+        """The labels of this node, as its row in the store says."""
+        return self._membership.labels_held
+
+    @property
     def loop_task(self) -> asyncio.Task[None] | None:
         """The task that ticks; it waits on the clock while nothing is due."""
         return self._loop_task
@@ -126,13 +132,16 @@ class Engine:
         """The tasks that perform or settle something now, each with a readable name."""
         return self._runner.under_way | self._side_tasks.under_way | self._settler.under_way
 
-    def change_limits(self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int) -> None:
+    def change_limits(
+        self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int, labels: frozenset[str]
+    ) -> None:
         """Apply new limits. Runs above a lower cap continue; nothing is claimed until there is capacity again."""
         is_forgetting = ledger_days < self._limits.ledger_days
         self._limits = replace(
             self._limits, concurrency_max=concurrency_max, shutdown_grace=shutdown_grace, ledger_days=ledger_days
         )
-        self._membership.renew_at = 0  # the lease row shows our capacity to other nodes
+        self._membership.labels = labels
+        self._membership.renew_at = 0  # the lease row shows our capacity and labels to other nodes
         if is_forgetting:
             self._prune_at = 0
         self._bell.set()
@@ -152,11 +161,12 @@ class Engine:
             self._runner.start(item, started_at)
 
     def look_by(self, due_at: Instant | None) -> None:
-        """Tick at that time or earlier, and now if there was no capacity for what was due."""
+        """Tick at `due_at` or earlier, and now if there was no capacity for what was due. Runs started meanwhile have
+        their own deadlines."""
         moment = self._clock.read()
-        until = self._sleeps_until
+        until, deadline = self._sleeps_until, self._runner.next_deadline()
         is_earlier = due_at is not None and (until is None or moment.monotonic + max(0, due_at - moment.now) < until)
-        if is_earlier or self._is_full:
+        if is_earlier or self._is_full or (until is not None and deadline is not None and deadline < until):
             self._bell.set()
 
     def alert(self, alert: Alert, now: Instant) -> None:
@@ -229,7 +239,14 @@ class Engine:
         self._is_full = room <= 0 or self.manual_room <= 0
         is_ringing = not self._membership.is_clock_unset(moment.now)
         request = ClaimRequest(
-            node_id, moment.now, room, self._gap_reason, is_ringing, self._membership.lease_until, self.manual_room
+            node_id,
+            moment.now,
+            room,
+            self._gap_reason,
+            is_ringing,
+            self._membership.lease_until,
+            self.manual_room,
+            self.labels,
         )
         claimed, is_batch_failed = await self._claim(request)
         if claimed.is_lost and not claimed.claims:  # another node voided this one: the renewal logs it and re-enters
@@ -252,14 +269,17 @@ class Engine:
         if claimed.is_more and not is_used_up:
             return moment.monotonic
         is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
-        self._empty_ticks = self._empty_ticks + 1 if is_left and not claimed.claims and not claimed.side_tasks else 0
+        # A tick that made runs wait has done something: then another alarm is the first one.
+        is_same, self._left_at = claimed.next_due_at == self._left_at, claimed.next_due_at
+        is_empty = is_left and is_same and not claimed.claims and not claimed.side_tasks
+        self._empty_ticks = self._empty_ticks + 1 if is_empty else 0
         if self._empty_ticks % EMPTY_TICKS_MAX == EMPTY_TICKS_MAX - 1:
-            await self._store.write(partial(postpone_each, now=moment.now))
+            await self._store.write(partial(postpone_each, now=moment.now, labels=self.labels))
         return self._next_look(moment, claimed.next_due_at)
 
     async def _end_cancelled(self, moment: Moment) -> None:
-        """End the attempts on this node that people asked to cancel. Whoever asks rings the bell; while ticks follow
-        closely upon each other, not each of them looks."""
+        """End the attempts on this node that people asked to cancel. Whoever asks rings the bell; when ticks follow
+        each other closely, not every tick checks."""
         run_ids = self._runner.run_ids
         self._is_cancel_look_due = bool(run_ids) and moment.monotonic < self._cancels_at
         if not run_ids or self._is_cancel_look_due:
@@ -353,7 +373,7 @@ class Engine:
     # --- membership --------------------------------------------------------------------------------------------------
 
     async def _enter(self) -> bool:
-        """Take the clock and enter as a new node; False while another process holds the clock."""
+        """Take the clock and join as a new node; False while another process holds the clock."""
         if not await self._store.hold_clock():
             return False
         if self.adopt is not None:
@@ -384,7 +404,7 @@ class Engine:
     # --- the ledger --------------------------------------------------------------------------------------------------
 
     async def _prune(self, moment: Moment) -> None:
-        """Sum up and delete one small batch of the ledger, so that the writer is never held long."""
+        """Add up and delete one small batch of the ledger, so that the writer is never held long."""
         steady_for = moment.monotonic - self._steady_since
 
         def prune(tx: Tx) -> int:
@@ -410,7 +430,11 @@ class Engine:
         node_id = self.node_id
         if node_id is None:
             return [False] * len(marks)
-        return await self._store.write(lambda tx: tx.runs.mark_many(node_id, marks))
+
+        def mark(tx: Tx) -> list[bool]:
+            return tx.runs.mark_many(node_id, marks)
+
+        return await self._store.write(mark)
 
     async def _wait_idle(self) -> None:
         await self._runner.wait_idle()
@@ -421,7 +445,7 @@ class Engine:
         await self._settler.wait_empty()
 
     async def _within(self, grace: Duration, waiting: Coroutine[Any, Any, None]) -> None:
-        """Wait for it, at most `grace`."""
+        """Wait for the task, at most `grace`."""
         idle = asyncio.Event()
 
         async def watch() -> None:

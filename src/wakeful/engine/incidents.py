@@ -1,4 +1,4 @@
-"""What a person's command means for the incident of what they commanded."""
+"""How a person's command affects an incident."""
 
 from wakeful.core.delivery.incidents import Incident, acknowledged, after_resume
 from wakeful.core.time.instants import Instant
@@ -7,14 +7,14 @@ from wakeful.ports.store import Report, Tx
 
 
 def resume_incident(tx: Tx, name: str) -> None:
-    """It was resumed: if it fails again, that is news."""
+    """The subject was resumed: another failure is reported as new."""
     known = tx.incidents.lock([name]).get(name)
     if known is not None:
         _put(tx, known, after_resume(known))
 
 
 def end_incident(tx: Tx, name: str, *, now: Instant) -> None:
-    """It was acknowledged, or what it is about was removed: it is over, and that is not reported."""
+    """The incident was acknowledged, or its subject removed: close it without a report."""
     known = tx.incidents.lock([name]).get(name)
     if known is None:
         return

@@ -44,7 +44,7 @@ class Lease:
 
     async def confirm(self) -> None:
         """Return once the lease is valid. If it may have expired, request a renewal and wait for it; a node that has
-        lost its lease cancels what waits here."""
+        lost its lease cancels the waiting callers."""
         while not self.holds():
             self._renewed.clear()
             self._ask_renewal()

@@ -18,6 +18,7 @@ class Limits:
     store_grace: Duration = 10 * SECOND  # at shutdown, for a slow store
     poll: Duration | None = None  # how often to check whether another process wrote; None: no other process can
     ledger_days: int = 90
+    labels: frozenset[str] = frozenset()  # of this node; schedules with `runOn` need one of them
     prune_every: Duration = HOUR  # how often to delete what is past the ledger's retention
 
 

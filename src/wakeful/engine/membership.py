@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from wakeful.core.run.effects import Alert
+from wakeful.core.schedule.labels import joined
 from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, Instant, format_instant
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import STEP_BACK_MIN, Limits
@@ -69,7 +70,7 @@ class Membership:
         self._ring_bell = ring_bell
         self._inquiry = OrphanInquiry(store, hooks, clock, self._on_inquiry_result)
         self._has_inquiry_result = False  # a target reported the result of a run of a dead node: rescue it now
-        self._published = ""
+        self._published = ("", frozenset[str]())
         self._renewed_at: Instant = 0
         self._leases_known_at = 0  # monotonic: by then every live node has renewed by the current clock
         self.lease = Lease(clock, limits.lease, self._renew_now)
@@ -78,12 +79,14 @@ class Membership:
         self.renew_at = 0  # monotonic
         self.clock_high: Instant = 0  # the latest time known to this store
         self.terms = ""  # a hash of the settings that all nodes must share
+        self.labels = limits.labels  # as they will be at the next renewal
+        self.labels_held: frozenset[str] = frozenset()  # as this node's row says: what it claims is under these
         self._born_at: Instant = 0
 
     @property
     def kept_since(self) -> Instant:
-        """No row of this store is older; a clock that is behind it was not set yet."""
-        return self._born_at - DAY
+        """No row in this store is older than this; a clock that shows an earlier time was not set yet."""
+        return _kept_since(self._born_at)
 
     def is_clock_unset(self, now: Instant) -> bool:
         """Whether the clock is before the creation of the store, and so not set yet: nothing is planned by it."""
@@ -91,6 +94,7 @@ class Membership:
 
     async def enter(self, moment: Moment, *, capacity: int) -> None:
         """Register as a new incarnation, and recover what earlier incarnations left."""
+        published = self.terms, self.labels
 
         def enter(tx: Tx) -> tuple[int, Instant, Instant]:
             node_id = tx.nodes.register(
@@ -105,11 +109,11 @@ class Membership:
                 tx.nodes.void([n.node_id for n in tx.nodes.all() if n.node_id != node_id], now=moment.now)
                 for handler in self._hooks.alarms:
                     _recover(handler, tx, moment.now)
-            tx.nodes.publish(node_id, terms=self.terms)
+            _publish(tx, node_id, *published, moment.now)
             born = tx.meta.get(BORN_AT)
             if born is None:
                 tx.meta.set(BORN_AT, born := str(moment.now))
-            if moment.now >= int(born) - DAY:  # otherwise the clock is not set yet and cannot measure a gap
+            if moment.now >= _kept_since(int(born)):  # otherwise the clock is not set yet and cannot measure a gap
                 self._notice_silence(tx, moment.now, slept=0)
                 note_tick(tx, moment.now)
             # The furthest planned instant counts too: a process may die before it records how far the clock got.
@@ -117,18 +121,21 @@ class Membership:
             others = tx.cadences.ahead_of(moment.now + STEP_BACK_MIN, after_id=_BEFORE_ALL, limit=_OTHERS_MAX)
             ahead += [other for other in others if other.schedule_id < 0 and other.next_at is not None]
             high = max([read_clock_high(tx) or 0, *(cadence.planned_through for cadence in ahead)])
-            if moment.now >= max(int(born) - DAY, high - STEP_BACK_MIN):  # waiting runs without a cadence rely on it
+            if moment.now >= max(
+                _kept_since(int(born)), high - STEP_BACK_MIN
+            ):  # waiting runs without a cadence rely on it
                 note_clock(tx, moment.now)
             return node_id, high, int(born)
 
         self.node_id, self.clock_high, self._born_at = await self._store.write(enter)
+        self._note_published(published)
         self._leases_known_at = moment.monotonic + self._lease_length
         self._hold_lease(moment)
         await self.rescue(moment.now)
 
     async def renew(self, moment: Moment, load: Load, *, stood_still: Duration = 0, slept: Duration = 0) -> bool:
         """Extend the lease, void dead nodes, and rescue their runs. Returns False if our own lease was taken."""
-        node_id = self.node_id
+        node_id, published = self.node_id, (self.terms, self.labels)
         lost: list[Instant | None] = []  # the store was rolled back to that moment; None: another node recorded it
 
         def renew(tx: Tx) -> tuple[bool, bool]:
@@ -151,8 +158,8 @@ class Membership:
                 if stood_still > 2 * self._renew_every:
                     self._notice_silence(tx, moment.now, slept=slept)
                 note_tick(tx, moment.now)
-            if self._published != self.terms:
-                tx.nodes.publish(node_id, terms=self.terms)
+            if self._published != published:
+                _publish(tx, node_id, *published, moment.now)
             if not self.is_clock_unset(moment.now) and moment.now >= self.clock_high - STEP_BACK_MIN:
                 note_clock(tx, moment.now)
             # A lease that no live node could hold by now was written by a clock that was ahead.
@@ -165,12 +172,12 @@ class Membership:
         is_ours, is_work = await self._store.write(renew)
         if lost:
             self._report_rollback(lost[-1], moment.now)
-        self._published = self.terms
         self.renew_at = moment.monotonic + self._renew_every
         if not is_ours:
             self.node_id = None
             self.lease.lose()
             return False
+        self._note_published(published)
         self._hold_lease(moment)
         if is_work:
             await self.rescue(moment.now)
@@ -188,7 +195,7 @@ class Membership:
             self._alert(alert, now)
 
     def turned_back(self, moment: Moment) -> None:
-        """The clock went back to this moment: leases written before may lie ahead of it."""
+        """The clock went back to `moment`: leases written earlier may lie ahead of it."""
         self.clock_high = moment.now
         self._leases_known_at = moment.monotonic + self._lease_length
 
@@ -214,6 +221,9 @@ class Membership:
         self.renew_at = moment.monotonic + self._renew_every
         self._renewed_at, self.lease_until = moment.now, moment.now + self._lease_length
         self.lease.renew(moment)
+
+    def _note_published(self, published: tuple[str, frozenset[str]]) -> None:
+        self._published, self.labels_held = published, published[1]
 
     def _renew_now(self) -> None:
         """Renew before the next attempt starts: by our own clock the lease may have expired."""
@@ -242,6 +252,19 @@ class Membership:
                 "copy: runs that were open are unknown, instants since then are missed"
             )
             self._alert(Alert("store", text), now)
+
+
+def kept_since(tx: Tx) -> Instant:
+    """No row of this store is older; a clock that is behind it was not set yet."""
+    return _kept_since(int(tx.meta.get(BORN_AT) or 0))
+
+
+def _kept_since(born_at: Instant) -> Instant:
+    return born_at - DAY
+
+
+def _publish(tx: Tx, node_id: int, terms: str, labels: frozenset[str], now: Instant) -> None:
+    tx.nodes.publish(node_id, terms=terms, labels=joined(labels), now=now)
 
 
 def _recover(handler: AlarmHandler, tx: Tx, now: Instant) -> None:

@@ -3,8 +3,8 @@
 A run that was sent or started may have finished while no node was watching. If its target can report the result, it is
 asked before `onCrash` decides anything: an agent that has replied is not prompted a second time. The engine does not
 wait for it: only a few inquiries run in parallel, each with a time limit, and until then the run stays as it is, with
-its lane held. A target that is still working is asked again from time to time, until the run's deadline. If the work
-could not be stopped there either, it is asked until it has ended, because nothing may start next to it.
+its lane held. A target that is still working is asked again from time to time, until the run's deadline. If the target
+could not stop the work either, it is asked until it has ended, because nothing may start next to it.
 """
 
 import asyncio

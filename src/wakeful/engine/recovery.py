@@ -88,8 +88,8 @@ def _leftovers(tx: Tx, limit: int) -> list[Run]:
 
 
 async def _end_orphans(hooks: EngineHooks, lost: Sequence[Run]) -> Mapping[int, OrphanFate]:
-    """End processes that dead nodes left, so that nothing runs twice in parallel. Returns what became of the processes,
-    by run."""
+    """End processes that dead nodes left, so that nothing runs twice in parallel. Returns the state of each process, by
+    run."""
     started = [(run.run_id, process) for run in lost if (process := _process_of(run)) is not None]
     fates = await asyncio.gather(*(hooks.orphans.end(process) for _, process in started))
     return {run_id: fate for (run_id, _), fate in zip(started, fates, strict=True)}
@@ -120,7 +120,7 @@ def _settle_lost(
     pairs = [
         (row, _ending(row, orphans.get(row.run_id), results.get(row.run_id), is_asked=row.run_id in results))
         for row in (rows[run.run_id] for run in lost)
-        if row.owner is not None and not (row.stuck and orphans.get(row.run_id) == "remains")
+        if (row.outcome == "running" or row.stuck) and not (row.stuck and orphans.get(row.run_id) == "remains")
     ]
     tx.changes.append(RunsLost([row.run_id for row, _ in pairs if row.outcome == "running"]))
     kinds = [

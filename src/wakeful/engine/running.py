@@ -179,7 +179,7 @@ class Runner:
     def _cancel(self, attempt: _Attempt, why: Why) -> None:
         if attempt.why is None and attempt.task is not None:
             attempt.why = why
-            attempt.task.cancel()
+            attempt.task.cancel(why)
 
     async def _perform(self, attempt: _Attempt, job: Job) -> None:
         run = attempt.claim.run
@@ -195,7 +195,7 @@ class Runner:
             ending = _ended(attempt.why, job, is_proven=not isinstance(cancelled, Detached))
         except StillRunning as still:
             self._give_up(attempt, str(still))
-            still.ended.add_done_callback(lambda _: self._finish(attempt, StuckRunEnded()))
+            still.ended.add_done_callback(lambda end: self._finish(attempt, StuckRunEnded(not end.cancelled())))
             return
         except FencedOff:
             attempt.why = "fenced"

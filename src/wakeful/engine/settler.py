@@ -44,12 +44,17 @@ class SettlerHost(Protocol):
         """How many more manual runs may start."""
         ...
 
+    @property
+    def labels(self) -> frozenset[str]:
+        """The labels of this node, as its row says."""
+        ...
+
     def start_claims(self, claims: list[Claim]) -> None:
         """Start runs that were claimed."""
         ...
 
     def look_by(self, due_at: Instant | None) -> None:
-        """Tick at that time or earlier, and now if there was no capacity for what was due."""
+        """Tick at `due_at` or earlier, and now if there was no capacity for what was due."""
         ...
 
     def alert(self, alert: Alert, now: Instant) -> None: ...
@@ -147,7 +152,7 @@ class Settler:
         if node_id is None:
             return
         room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
-        request = SettleRequest(node_id, now, room, self._host.manual_room, lease_until or 0)
+        request = SettleRequest(node_id, now, room, self._host.manual_room, lease_until or 0, self._host.labels)
         self._settling = batch
         try:
             settled, claims, next_due_at = await self._store.write(

@@ -1,9 +1,9 @@
 """Settling: writes outcome, lane, alarm and effects of ended attempts in one transaction, if the fence is valid.
 
-The transaction that settles a run in a lane also claims a run that waits. Otherwise the lane would stand still for one
+The transaction that settles a run in a lane also claims a run that waits. Otherwise the lane would be idle for one
 commit and one tick. A run in a lane keeps its part of the capacity until it is settled (`engine.settler.Settler.kept`),
-so that there is room for its successor. Which run that is is decided as in a tick: of all waiting runs that are due,
-those requested by people first, then by due time. So a long queue does not displace runs outside of its lane.
+so that there is room for its successor. The successor is chosen as in a tick: of all waiting runs that are due, those
+requested by people first, then by due time. So a long queue does not displace runs outside its lane.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,10 @@ from wakeful.core.run.transitions import closed, ended_attempt, waiting
 from wakeful.core.time.instants import Instant
 from wakeful.engine.claiming import Claim, claim_waiting
 from wakeful.engine.effects import apply
+from wakeful.engine.labels import next_due_at, queues_for
 from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper
 from wakeful.ports.ledger import MergedRun
-from wakeful.ports.store import ALARM_RUN, Alarm, Tx
+from wakeful.ports.store import ALARM_RUN, Alarm, Tx, run_alarm
 
 
 class Ended(NamedTuple):
@@ -46,6 +47,7 @@ class SettleRequest(NamedTuple):
     room: int
     manual_room: int  # how many of them may be manual
     lease_until: Instant  # as this node last wrote it
+    labels: frozenset[str] = frozenset()
 
 
 class Succession(NamedTuple):
@@ -67,7 +69,7 @@ class OfKind(NamedTuple):
 def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: SettleRequest) -> Succession:
     """Settle these endings and claim at most `room` waiting runs, if this node still has its lease. The lease is
     locked first, as in a claim: a node that takes it over locks the runs after it."""
-    node_id, now, room, manual_room, lease_until = request
+    node_id, now, room, manual_room, lease_until, labels = request
     may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
     settled = settle(tx, hooks, ended, node_id=node_id, now=now)
     if settled.is_plain and not settled.are_lanes_freed:
@@ -75,9 +77,11 @@ def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request
     claims: list[Claim] = []
     are_all_claimed = False
     if may_claim:
-        claims, are_all_claimed = claim_waiting(tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room)
+        claims, are_all_claimed = claim_waiting(
+            tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room, labels=labels
+        )
     is_unchanged = settled.is_plain and are_all_claimed
-    return Succession(settled, claims, None if is_unchanged else tx.alarms.next_due_at())
+    return Succession(settled, claims, None if is_unchanged else next_due_at(tx, queues_for(tx, labels)))
 
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
@@ -121,7 +125,7 @@ def conclude_all(
 ) -> list[Alert]:
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
     before the first lane: they may lock further runs, and lanes are locked after all runs. `freed` are lanes of runs
-    that were settled before."""
+    that were already settled."""
     kinds = [group._replace(pairs=_finished(group.pairs, hooks)) for group in kinds]
     kinds = _with_cancel_requests(tx, kinds)
     pairs = [pair for group in kinds for pair in group.pairs]
@@ -149,7 +153,7 @@ def conclude_all(
                 rows.append(row)
                 if wait.is_attempt:
                     attempts.append(ended_attempt(run, wait, now=now))
-                alarms.append(Alarm(ALARM_RUN, run.run_id, until, run.priority, row.lane, 0))
+                alarms.append(run_alarm(row, until))
         if run.lane is not None and not is_stuck:
             lanes.append((run.lane, run.run_id))
     if merged:

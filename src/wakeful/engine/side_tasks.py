@@ -33,11 +33,12 @@ class SideTasks:
 
     @property
     def under_way(self) -> dict[asyncio.Task[None], str]:
-        """Their tasks, each with its name."""
+        """The running tasks, each with its name."""
         return {task: task.get_name() for task in self._deadlines if not task.done()}
 
     def start(self, side_task: SideTask, claimed: Moment) -> None:
-        """Run it in its own task, until its deadline. `claimed` was read before the claim was written."""
+        """Run a side task in its own asyncio task, until its deadline. `claimed` was read before the claim was
+        written."""
         until = Moment(claimed.now + side_task.timeout, claimed.monotonic + side_task.timeout)
         task = asyncio.create_task(self._perform(side_task, until), name=f"wakeful-side-task {side_task.name}")
         self._deadlines[task] = until.monotonic
@@ -48,7 +49,7 @@ class SideTasks:
         return min(self._deadlines.values(), default=None)
 
     def end_overdue(self, monotonic: int) -> None:
-        """Cancel what takes too long."""
+        """Cancel tasks past their deadline."""
         for task, deadline in list(self._deadlines.items()):
             if deadline <= monotonic:
                 log.warning("%s took too long and was cancelled", task.get_name())

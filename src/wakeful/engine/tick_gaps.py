@@ -28,7 +28,8 @@ def note_leaving(tx: Tx, now: Instant) -> None:
 
 
 def notice_silence(tx: Tx, listeners: Sequence[OnSilence], *, now: Instant, slept: Duration) -> None:
-    """Report to listeners how long no node ticked until now; `slept` is how much of it the machine was suspended."""
+    """Report to listeners how long no node ticked until now; `slept` is how long the machine was suspended during that
+    time."""
     began_at = _read(tx, TICKED_AT)
     if began_at is None or now <= began_at:
         return

@@ -20,7 +20,7 @@ _SETTINGS: Final = "as in `[alerts]`"
 
 @dataclass(frozen=True, slots=True)
 class AlertOption:
-    """`alert` of a schedule; None fields are taken from the settings."""
+    """A schedule's `alert`; None fields are taken from the settings."""
 
     errors: Annotated[
         int | None, Field(whole(1), "alert after this many bad instants in a row", "Alert after", usual=_SETTINGS)

@@ -5,7 +5,7 @@ Theory of operation
 A *subject* is something with instants: a schedule, the heartbeat, a handler of a workflow, a quota slot. Whenever one
 of its attempts or instants ends, its keeper returns an `Observed` effect. An instant is *bad* if it ended as failed,
 timedOut, unknown or unconfirmed, or if its run is open and the last attempt failed. Skipped, cancelled, manual and
-waiting runs are neither bad nor good. A healthy subject has no row here, and its keeper returns no `Observed` for a
+waiting runs are neither bad nor good. A healthy subject has no incident row, and its keeper returns no `Observed` for a
 good instant, so a run that succeeds costs nothing.
 
 The stage of an incident, by what happens next:
@@ -89,12 +89,12 @@ class Step(NamedTuple):
 
 
 def failing(owner_id: int) -> str:
-    """The name of the incident of a schedule, or of another owner of runs."""
+    """The name of the incident for a schedule, or for another owner of runs."""
     return f"{FAILING}:{owner_id}"
 
 
 def handler_incident(workflow: str, handler: str) -> str:
-    """The name of the incident of a workflow's handler."""
+    """The name of the incident for a workflow's handler."""
     return f"handler:{workflow}/{handler}"
 
 
@@ -104,7 +104,7 @@ def stop_incident(workflow: str) -> str:
 
 
 def slot_incident(slot: str) -> str:
-    """The name of the incident of a quota slot, for failed reads and failed wakes."""
+    """The name of the incident for a quota slot, for failed reads and failed wakes."""
     return f"slot:{slot}"
 
 
@@ -190,7 +190,7 @@ def good_needed(timing: Timing) -> int:
 
 
 def trouble_after(trouble: int, *, is_good: bool, needed: int) -> int:
-    """`trouble` of a cadence after an instant."""
+    """A cadence's `trouble` after an instant."""
     if not is_good:
         return BAD
     return RECOVERING if trouble == BAD and needed > GOOD_RARE else WELL

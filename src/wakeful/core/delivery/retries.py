@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-An attempt is counted before it is made, so that a process which dies during the attempt has used it up: a text that
+An attempt is counted before it is made, so that a process which dies during the attempt has used it up: a message that
 crashes its sender cannot do so forever. After the last attempt, a permanent error, or past its maximum age, a delivery
 is dead: it is kept with its text, and only a person can send it again.
 """
@@ -28,7 +28,7 @@ def retry_delay(attempts: int) -> Duration:
 
 
 def retry_at(attempts: int, *, now: Instant, asked: Instant | None) -> Instant:
-    """When to try again: by the ladder, and never before the time the other side asked for."""
+    """When to try again: after the next delay in `RETRY_DELAYS`, but not before the time the other side asked for."""
     return max(now + retry_delay(attempts), asked or 0)
 
 

@@ -24,5 +24,5 @@ def channel_of(name: str) -> str | None:
 
 
 def is_conversation(name: str) -> bool:
-    """Whether this is the name of a conversation, whose prompts are messages of a person."""
+    """Whether this is the name of a conversation, whose prompts are a person's messages."""
     return name.startswith(_PREFIX)

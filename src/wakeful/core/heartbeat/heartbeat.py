@@ -9,10 +9,10 @@ under the reason of the highest priority (the first of equals). A beat that fall
 within 250 ms after a beat joins it. So a beat starts its turn at the end of its window, and both orders of arrival
 follow the same rule.
 
-While a turn is open, wakes wait and beats are blocked. A failed turn requests a `retry`, one second later and then by
-the ladder. Wakes requested by turns themselves keep a minimum distance from the previous turn. The budget counts turns
-started within the last hour. When it is used up, wakes wait and beats are skipped; it stays *tripped* until at most
-half of it is used and nothing had to wait for an hour, so a loop raises one incident however long it lasts.
+While a turn is open, wakes wait and beats are blocked. A failed turn requests a `retry`, one second later and then with
+growing delays. Wakes requested by turns themselves keep a minimum distance from the previous turn. The budget counts
+turns started within the last hour. When it is used up, wakes wait and beats are skipped; it stays *tripped* until at
+most half of it is used and nothing had to wait for an hour, so a loop raises one incident however long it lasts.
 
 Active hours apply to beats only. The next beat is planned inside them; beats outside are one counted gap. If a grid is
 so wide that it steps over a whole window, the last beat before the window is due when it opens, so no interval and no
@@ -105,7 +105,7 @@ def leading(reasons: tuple[Reason, ...]) -> Reason:
 
 
 def wakes_of(heartbeat: Heartbeat) -> tuple[Wake, ...]:
-    """The requests that wait for their turn."""
+    """The wakes that wait for their turn."""
     return tuple(Wake(reason, bool(is_own), times) for reason, is_own, times in _listed(heartbeat.wakes))
 
 
@@ -134,7 +134,7 @@ def without_turn(heartbeat: Heartbeat) -> Heartbeat:
 
 
 def retry_delay(errors_in_a_row: int) -> Duration:
-    """One second after the first failed turn, then by the ladder."""
+    """One second after the first failed turn, then growing delays."""
     return RETRY_FIRST if errors_in_a_row <= 1 else ladder_delay(errors_in_a_row - 1)
 
 

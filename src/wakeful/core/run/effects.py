@@ -27,7 +27,7 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True)
 class ChatDecision:
-    """A person decided by chat on what an agent proposed: through the authenticated inbound of a channel only."""
+    """A person decided by chat on what an agent proposed: only through a channel's authenticated inbound messages."""
 
     decision: Literal["approve", "reject"]
     code: str

@@ -15,7 +15,7 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.time.instants import Instant
 
-SAID: Final = ("reply", "output", "error")
+SAID: Final = ("reply", "output", "stderr", "error")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Done:
     effects: tuple[Effect, ...] = ()
     carries: object = None  # data for the keeper of this kind of run, used when settling
     refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
+    stderr: str | None = None  # of a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class HandedOver:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The attempt ended in error. `permanent` errors are not retried."""
+    """The attempt ended in error. `permanent` errors are not retried. `is_refused`: the target rejected the request
+    and did no work, so it cost nothing."""
 
     error: str
     permanent: bool = False
@@ -51,6 +53,8 @@ class Failed:
     usage: Usage | None = None
     refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
     raised: tuple[str, ...] = ()  # the exception of a call: the names of its type and of all base types
+    stderr: str | None = None  # of a command
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class Unconfirmed:
 
     error: str
     session_id: str | None = None
+    usage: Usage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,8 @@ class Interrupted:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The node that held the run died or froze. `is_over = False`: what it had started could not be ended.
+    """The node that held the run died or froze, or the worker it was handed over to. `is_over = False`: what it had
+    started could not be ended.
 
     `is_reached = False`: the target was asked, and never received it. `is_ended`: the process it had started is
     gone."""
@@ -149,8 +155,10 @@ class StuckRunEnded:
     is_seen: bool = True
 
 
-Result: TypeAlias = Done | HandedOver | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted
-Ending: TypeAlias = Result | Lost | Forgotten | Dropped | Cancelled | StuckRunEnded
+Result: TypeAlias = (
+    Done | HandedOver | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted | Lost
+)
+Ending: TypeAlias = Result | Forgotten | Dropped | Cancelled | StuckRunEnded
 
 
 _DONE: Final = Done()
@@ -177,6 +185,7 @@ def kept_of(
     kept: dict[str, Any] = {
         "reply": getattr(ending, "reply", None),
         "output": getattr(ending, "output", None),
+        "stderr": getattr(ending, "stderr", None),
         "usage": usage_of(getattr(ending, "usage", None)),
         "sessionId": session_of(ending),
         "refusedTools": list(getattr(ending, "refused", ())) or None,

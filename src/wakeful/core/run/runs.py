@@ -78,7 +78,7 @@ class Run(NamedTuple):
     waits: int  # how many times the target was busy
     priority: int
     lane: str | None
-    owner: int | None  # the node incarnation that holds it
+    owner: int | None  # the node incarnation that holds it; of a closed run, the one that held it last
     fence: int
     version: int  # of the definition it started with
     started_at: Instant | None  # first claim
@@ -93,6 +93,7 @@ class Run(NamedTuple):
     process: str | None  # JSON: host, pid and start time of the current attempt's process
     definition: str | None  # a copy, made when the schedule was edited or deleted while the run was open
     stuck: int  # 1: closed without proof of its end; still holds its lane, its schedule and its share of capacity
+    run_on: str | None = None  # the labels of which a node needs one to begin it (`core.schedule.labels`)
 
     @property
     def is_open(self) -> bool:
@@ -118,8 +119,13 @@ def unplanned(run_id: int, at: Instant) -> int:
     return -(run_id << 32 | at & 0xFFFF_FFFF)
 
 
+def idempotency_key(store_id: str, run: Run) -> str:
+    """The key that all attempts of a run share. It tells the instants of all schedules of all stores apart."""
+    return f"{store_id}-{run.schedule_id}-{run.occurrence}"
+
+
 def may_become(outcome: Outcome, target: Outcome) -> bool:
-    """Whether the transition table allows it."""
+    """Whether the transition table allows this change."""
     return target in TRANSITIONS[outcome]
 
 
@@ -176,4 +182,5 @@ def stretch(
         None,
         None,
         0,
+        None,
     )

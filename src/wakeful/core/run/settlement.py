@@ -7,7 +7,7 @@ later). A planned run may wait for a retry, a busy target or a throttled one; a 
 started it gets the result immediately.
 
 `settle` does that for a run of a schedule and advances the schedule with `after_close`. Only closed *instants* count: a
-success resets the error count, an error takes one step up the ladder and may delay the next instant, enough errors
+success resets the error count, an error takes the next, longer backoff and may delay the next instant, enough errors
 disable the schedule. A manual run changes none of that. Whether people are alerted is decided elsewhere
 (`core.delivery.incidents`): `after_close` and `after_failed_attempt` return what was observed.
 """
@@ -72,7 +72,7 @@ _NEVER: Final = 1 << 30
 
 
 BACKFILLED: Final = OUTSIDE_PLAN - {"manual"}
-"""Triggers of runs that change nothing of their schedule."""
+"""Triggers of runs that do not change their schedule's state."""
 
 
 class Close(NamedTuple):
@@ -185,7 +185,7 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
 
 
 def _proven(success: RungName, rung: RungName | None, error: str) -> Close:
-    """Succeeded if the proven rung is the one its owner counts as success (L8)."""
+    """Whether the run succeeded: the proven rung is the one its owner counts as success (L8)."""
     if rung_index(rung) >= rung_index(success):
         return Close("succeeded", rung)
     return Close("unconfirmed", rung, error)
@@ -246,7 +246,7 @@ def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settle
 
 def _given_up(run: Run, reason: str, error: str | None) -> Close:
     """A waiting run that will not be tried again: failed if it was ever tried, otherwise skipped."""
-    tries = run.attempt - (run.outcome == "running")  # it was claimed and given up in one step: that is no try
+    tries = run.attempt - (run.outcome == "running")  # claimed and given up in one step: not an attempt
     if tries > 0 and run.error is not None:
         return Close("failed", run.rung, run.error, reason, is_observed=False)
     return Close("skipped", run.rung, error, reason)

@@ -32,6 +32,7 @@ def planned(
     trigger: Trigger,
     lane: str | None,
     reason: str | None = None,
+    run_on: str | None = None,
 ) -> Run:
     """A run created by its instant or by a person; it has not started."""
     is_manual = trigger == "manual"
@@ -40,7 +41,7 @@ def planned(
     return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, None, 1, due_at, trigger,
         "waiting", reason, None, 0, 0, 0, priority, lane, None, 0, version,
-        None, None, None, None, due_at, None, None, None, None, None, None, 0,
+        None, None, None, None, due_at, None, None, None, None, None, None, 0, run_on,
     ))  # fmt: skip
 
 
@@ -50,14 +51,14 @@ def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: Ru
     (
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, _reason,
         _rung, attempt, crashes, waits, priority, lane, _owner, fence, version, started_at, _claimed_at, ended_at,
-        _deadline_at, _next_attempt_at, error, result, _ladder, blocked_by, _process, definition, stuck,
+        _deadline_at, _next_attempt_at, error, result, _ladder, blocked_by, _process, definition, stuck, run_on,
     ) = run  # fmt: skip
     _must_be_allowed(run_id, outcome, "running")
     return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, "running", None,
         rung, attempt + 1, crashes, waits, priority, lane, node_id, fence + 1, version,
         now if started_at is None else started_at, now, ended_at, now + timeout, None, error, result, None, blocked_by,
-        None, definition, stuck,
+        None, definition, stuck, run_on,
     ))  # fmt: skip
 
 
@@ -108,20 +109,20 @@ def waiting(run: Run, wait: Wait, *, result: str | None = None) -> Run:
 
 
 def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
-    """The row at its end. A stuck run keeps its owner, which shows where it hangs."""
+    """The row at its end. It keeps its owner, which shows where it ran, or where it hangs if it is stuck."""
     (
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, was, _reason,
         _rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, _ended_at,
-        _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, was_stuck,
+        _deadline_at, _next_attempt_at, _error, kept, ladder, blocked_by, process, definition, was_stuck, run_on,
     ) = run  # fmt: skip
     outcome, rung, error, reason, is_stuck, *_ = close
     if not (was_stuck and outcome == was):  # a run that is no longer stuck may stay unknown
         _must_be_allowed(run_id, was, outcome)
     return Run._make((
         run_id, kind, schedule_id, occurrence, planned_at, planned_until, instants, due_at, trigger, outcome, reason,
-        rung, attempt, crashes, waits, priority, lane, owner if is_stuck else None, fence, version, started_at,
-        claimed_at, now, None, None, error, kept if result is None else result, ladder, blocked_by,
-        process if is_stuck else None, definition, int(is_stuck),
+        rung, attempt, crashes, waits, priority, lane, owner, fence, version, started_at, claimed_at, now, None, None,
+        error, kept if result is None else result, ladder, blocked_by, process if is_stuck else None, definition,
+        int(is_stuck), run_on,
     ))  # fmt: skip
 
 

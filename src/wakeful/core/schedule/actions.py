@@ -9,7 +9,21 @@ from urllib.parse import urlsplit
 from wakeful.core.description import Field, Kind, Object, described
 from wakeful.core.fields import Fields, shown
 from wakeful.core.heartbeat.acknowledgement import AckRules
-from wakeful.core.kinds import ANYTHING, OBJECT, TEXT, TEXTS, any_of, choice, filled, listed, names, whole
+from wakeful.core.kinds import (
+    ANYTHING,
+    FLAG,
+    NAME,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    any_of,
+    choice,
+    filled,
+    listed,
+    names,
+    nested,
+    whole,
+)
 
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD")
 PASS_ENV_MAX: Final = 100
@@ -40,6 +54,42 @@ def _is_http(url: str) -> bool:
         return False
 
 
+def _read_address(fields: Fields, name: str) -> "str | EnvName":
+    """A URL without a password, or the variable that holds one."""
+    given = fields.raw(name)
+    if isinstance(given, Mapping):
+        known = given.get("env")
+        if set(given) != {"env"} or not isinstance(known, str) or not VARIABLE_PATTERN.fullmatch(known):
+            fields.fail(name, f"{shown(given)} does not name a variable; {_ADDRESS_CURE}")
+            return ""
+        return EnvName(known)
+    url = fields.filled(name, _ADDRESS_CURE)
+    fault = url_fault(url) if url.strip() else None
+    if fault is not None:
+        fields.fail(name, fault)
+    return url
+
+
+def url_fault(url: str) -> str | None:
+    """What is wrong with the address of a broker or backend, without its value: it may contain a password."""
+    try:
+        parts = urlsplit(url)
+        has_password, is_url = parts.password is not None, bool(parts.scheme and (parts.netloc or parts.path))
+    except ValueError:
+        return f"is not a URL; {_ADDRESS_CURE}"
+    if has_password:
+        return f"contains a password, and definitions are readable; {_ADDRESS_CURE}"
+    return None if is_url else f"is not a URL; {_ADDRESS_CURE}"
+
+
+def _read_list(fields: Fields, name: str) -> tuple[Any, ...]:
+    given = fields.raw(name)
+    if not isinstance(given, list):
+        fields.fail(name, f'{shown(given)} is not a list; write [1, "two"]')
+        return ()
+    return tuple(given)
+
+
 def _read_method(fields: Fields, name: str) -> str:
     method = fields.text(name, "POST").upper()
     if method not in METHODS:
@@ -47,7 +97,9 @@ def _read_method(fields: Fields, name: str) -> str:
     return method
 
 
+_ADDRESS_CURE: Final = 'write redis://host:6379/0, or {"env": "NAME"} for a variable of the daemon that holds the URL'
 ARGV_REFUSAL: Final = 'must be a list of strings starting with the program, for example ["make", "report"]'
+_NO_FLEET: Final = 'missing; write {"broker": "redis://127.0.0.1:6379/0", "task": "reports.build"}'
 _ARGV_SAYS: Final = "the program and its arguments; no shell is used, for pipes write sh -c '…'"
 _SESSION_SAYS: Final = 'session options, for a prompt: `{"persistSession": false}` starts a new session each time'
 _URL_CURE: Final = "write for example http://127.0.0.1:9000/in"
@@ -103,11 +155,12 @@ class Http:
     body: Annotated[Any, Field(ANYTHING, "the body: a string is sent as is, anything else as JSON", usual="none")] = (
         None
     )
+    receipt: Annotated[bool, Field(FLAG, "wait until the target posts its receipt", "Wait for a receipt")] = False
 
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """What a transcript of ours keeps of a turn: this text instead of the prompt, and nothing if the reply is
+    """What Wakeful's own transcript keeps of a turn: this text instead of the prompt, and nothing if the reply is
     silent."""
 
     text: str
@@ -116,12 +169,12 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A turn of an agent."""
+    """An agent's turn."""
 
     text: Annotated[
         str, Field(_PROMPT, "the prompt for the agent", example="Summarise yesterday's commits", name="prompt")
     ]
-    agent: Annotated[str, Field(TEXT, "the agent, for a prompt")] = "default"
+    agent: Annotated[str, Field(replace(TEXT, control="agent"), "the agent, for a prompt")] = "default"
     session_config: Annotated[
         Mapping[str, Any], Field(replace(OBJECT, control="session"), _SESSION_SAYS, "Session options")
     ] = field(default_factory=dict)
@@ -136,13 +189,68 @@ class Event:
     context_key: Annotated[str | None, Field(TEXT, "a later event with the same key replaces this one")] = None
 
 
-ActionSpec: TypeAlias = Call | Command | Http | Prompt | Event
+@dataclass(frozen=True, slots=True)
+class EnvName:
+    """A value that is in the daemon's environment, not in the definition."""
+
+    name: str
+
+
+Address: TypeAlias = str | EnvName
+
+
+def _write_address(address: Address) -> Any:
+    return {"env": address.name} if isinstance(address, EnvName) else address
+
+
+_ADDRESS: Final = Kind(
+    'URL, or `{"env": "NAME"}`',
+    _read_address,
+    {"anyOf": [{"type": "string"}, {"type": "object", "properties": {"env": {"type": "string"}}, "required": ["env"]}]},
+    _write_address,
+    cure=_ADDRESS_CURE,
+)
+_TASK: Final = filled("write the name of a registered task, like reports.build")
+_LIST: Final = Kind("list of any JSON", _read_list, listed({}), list, control="json")
+
+
+@dataclass(frozen=True, slots=True)
+class Celery:
+    """A task for a fleet of Celery workers."""
+
+    broker: Annotated[Address, Field(_ADDRESS, "the workers' broker", "Broker", "redis://127.0.0.1:6379/0")]
+    task: Annotated[str, Field(_TASK, "the name of the task", "Task", "reports.build")]
+    backend: Annotated[Address | None, Field(_ADDRESS, "the result backend, where the result is read", "Backend")] = (
+        None
+    )
+    args: Annotated[tuple[Any, ...], Field(_LIST, "positional arguments", "Arguments")] = ()
+    kwargs: Annotated[Mapping[str, Any], Field(OBJECT, "keyword arguments", "Keyword arguments")] = field(
+        default_factory=dict
+    )
+    queue: Annotated[str | None, Field(NAME, "the queue it is sent to", usual="celery")] = None
+    receipt: Annotated[bool, Field(FLAG, "wait until the task posts its receipt", "Wait for a receipt")] = False
+
+
+CELERY: Final = described(Celery, label="Celery task", says="A task for Celery workers.")
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """A run handed over to a fleet of workers."""
+
+    celery: Annotated[
+        Celery, Field(replace(nested(CELERY), control="json"), "a Celery task", "Celery task", missing=_NO_FLEET)
+    ]
+
+
+ActionSpec: TypeAlias = Call | Command | Http | Prompt | Event | Dispatch
 
 PROMPT: Final = described(Prompt, label="Prompt an agent", says="Send a prompt to an agent.")
 OBJECTS: Final[Mapping[str, Object[Any]]] = {
     "command": described(Command, label="Run a command", says="Run a program."),
     "http": described(Http, label="Send a request", says="Send an HTTP request."),
     "call": described(Call, label="Call Python", says="Call a Python function."),
+    "dispatch": described(Dispatch, label="Hand over to workers", says="Hand the run over to workers."),
     "event": described(Event, label="Queue an event", says="Queue a system event for the heartbeat."),
 }
 """The actions that are objects, by the name of their field."""

@@ -10,21 +10,27 @@ moves to the last of them. So the ledger tiles time (L1), an instant is decided 
 after now (L3); a year of downtime is one gap, counted without enumerating it (L4).
 
 The catch-up policy decides which instants start. An instant late by up to a minute is on time under every policy.
-When several are due at the same time, `once` starts the newest, `skip` starts the newest only if it is on time, and
+When several are due together, `once` starts the newest, `skip` starts the newest only if it is on time, and
 `all` starts the oldest allowed one and keeps the rest until that run has closed (`catch_up_until` marks how far).
 Instants that become due while such a backlog runs find an open run and are blocked, as always.
+
+An instant on an excluded day never starts: it is skipped, and for the others it is as if it did not exist, so that
+catch-up picks the latest instant that is not excluded.
 
 Everything here is a pure function: `due_at` derives the due time of the alarm from the stored cadence; it is never
 remembered.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.runs import Outcome, Run, RunKind, Trigger, stretch
+from wakeful.core.schedule.exclude import EXCLUDED
 from wakeful.core.schedule.policies import GRACE, CatchUp, Overlap
+from wakeful.core.time.excluded_days import ExcludedDays, is_excluded, ranges
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_until, next_after, tally
+from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_until, next_after, tally, without_days
 
 State: TypeAlias = Literal["active", "paused", "disabled", "invalid", "done"]
 _Fate: TypeAlias = tuple[Outcome, str, int | None]  # of instants that do not run: outcome, reason, blocking run
@@ -146,22 +152,41 @@ def is_spent(rules: Rules, next_at: Instant | None) -> bool:
     return next_at is None and can_end
 
 
-def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:
+def ring(
+    cadence: Cadence,
+    rules: Rules,
+    *,
+    now: Instant,
+    gap_reason: str,
+    taken: frozenset[Instant],
+    excluded: ExcludedDays | None = None,
+) -> Plan:
     """Decide every instant that is due by now. `taken` are instants ahead of the boundary that already ran."""
     rows: list[Start | Gap] = []
     if cadence.state == "paused":
         cadence = _end_pause(cadence, rules, rows, until=cadence.resume_at or now)
-    if cadence.state == "active":
-        cadence = _past_taken(cadence, rules.timing, taken)
+    before = without(rows, taken, rules.timing)
+    if cadence.state != "active":
+        return Plan(before, cadence)
+    if excluded is None:
+        plan = _decide_due(cadence, rules, now=now, gap_reason=gap_reason, taken=taken)
+    else:
+        plan = _decide_around(cadence, rules, excluded, now=now, gap_reason=gap_reason, taken=taken)
+    return Plan(before + plan.rows, plan.cadence)
+
+
+def _decide_due(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken: frozenset[Instant]) -> Plan:
+    rows: list[Start | Gap] = []
+    cadence = _past_taken(cadence, rules.timing, taken)
     first = cadence.next_at
-    if first is None or cadence.state != "active":
-        return Plan(without(rows, taken, rules.timing), cadence)
+    if first is None:
+        return Plan((), cadence)
     first_due = first + rules.offset
     held_off = cadence.backoff_until is not None and cadence.backoff_until > first_due
     if cadence.backoff_until is not None and held_off:
         first_due = cadence.backoff_until
-    if first_due > now:  # a pause ended by itself, and nothing is due yet
-        return Plan(without(rows, taken, rules.timing), cadence)
+    if first_due > now:  # a pause ended by itself, or only excluded instants are due
+        return Plan((), cadence)
     if held_off and not _is_in_backlog(cadence, first):
         first = _after_backoff(first_due, first, rules, rows)
     next_at = next_after(rules.timing, first)
@@ -175,6 +200,64 @@ def ring(cadence: Cadence, rules: Rules, *, now: Instant, gap_reason: str, taken
     if catch_up_until == last and (next_at is None or next_at + rules.offset > now):
         catch_up_until = None  # the backlog is finished, and nothing became due while it ran
     return Plan(without(rows, taken, rules.timing), _planned(cadence, last, next_at, catch_up_until))
+
+
+def _decide_around(
+    cadence: Cadence,
+    rules: Rules,
+    excluded: ExcludedDays,
+    *,
+    now: Instant,
+    gap_reason: str,
+    taken: frozenset[Instant],
+) -> Plan:
+    """Decide as if there were no instants on excluded days; those due before the next one that may run are skipped.
+
+    The alarm still rings at instants on excluded days: whether a day is excluded is decided only on that day."""
+    timing, first = without_days(rules.timing, excluded), cadence.next_at
+    if first is not None and is_excluded(excluded, first):
+        first = next_after(timing, first)
+    ahead, wanted = cadence._replace(next_at=first), replace(rules, timing=timing)
+    plan = _decide_due(ahead, wanted, now=now, gap_reason=gap_reason, taken=taken)
+    boundary = plan.cadence.planned_through
+    following = next_after(timing, boundary)
+    until = now - rules.offset if following is None else min(now - rules.offset, following - 1)
+    through = latest_until(rules.timing, until, since=boundary) or boundary
+    skipped = without(_on_excluded_days(rules.timing, excluded, cadence.planned_through, through), taken, rules.timing)
+    moved = plan.cadence._replace(planned_through=through, next_at=next_after(rules.timing, through))
+    return Plan(_interleaved(plan.rows, skipped, timing), moved)
+
+
+def _on_excluded_days(timing: Timing, excluded: ExcludedDays, after: Instant, until: Instant) -> list[Start | Gap]:
+    """The instants in (after, until] on excluded days; those with no other instant in between are one gap."""
+    gaps: list[Start | Gap] = []
+    for first, last in ranges(excluded, after, until):
+        start, before = first - 1, gaps[-1] if gaps else None
+        if isinstance(before, Gap) and not tally(timing, before.last, start).count:
+            start = before.first - 1
+            gaps.pop()
+        _gap(gaps, timing, start, last, "skipped", EXCLUDED)
+    return gaps
+
+
+def _interleaved(
+    rows: Sequence[Start | Gap], skipped: Sequence[Start | Gap], timing: Timing
+) -> tuple[Start | Gap, ...]:
+    """The rows with the excluded instants, in time order; a gap that reaches across an excluded day is cut there."""
+    if not skipped:
+        return tuple(rows)
+    pieces: list[Start | Gap] = list(skipped)
+    for row in rows:
+        if isinstance(row, Start):
+            pieces.append(row)
+            continue
+        edge = row.first - 1
+        for gap in skipped:
+            if row.first < gap[0] < row.last:
+                _gap(pieces, timing, edge, gap[0], row.outcome, row.reason, row.blocked_by)
+                edge = gap[0]
+        _gap(pieces, timing, edge, row.last, row.outcome, row.reason, row.blocked_by)
+    return tuple(sorted(pieces, key=lambda row: row[0]))
 
 
 def resume(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant]) -> Plan:

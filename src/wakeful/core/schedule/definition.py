@@ -14,6 +14,8 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.settlement import Policy
 from wakeful.core.schedule.actions import OBJECTS, PROMPT, ActionSpec, Prompt
 from wakeful.core.schedule.cadence import Rules
+from wakeful.core.schedule.exclude import EXCLUDE_KIND, Exclude
+from wakeful.core.schedule.labels import RUN_ON, RunOn
 from wakeful.core.schedule.policies import (
     AGENT_RETRY,
     CATCH_UP_LIMIT,
@@ -47,7 +49,9 @@ ADDRESSEES_MAX: Final = 20
 class DeliverTo:
     """Where a run's reply goes."""
 
-    channel: Annotated[str, Field(replace(CHANNEL, control="recipients"), "a channel, or last", "Deliver the reply to")]
+    channel: Annotated[
+        str, Field(replace(CHANNEL, control="recipients"), "a channel, or `last`", "Deliver the reply to")
+    ]
     to: Annotated[str | None, Field(TEXT, "recipient on that channel", "Recipient")] = None
 
 
@@ -89,6 +93,18 @@ _DELIVER: Final = Kind(
     inner=(DELIVER_TO,),
 )
 _SUCCESS: Final = choice(Literal["accepted", "started", "finished"], None)
+_CATCH_UPS: Final = (
+    ("once", "one run, for the latest of them"),
+    ("skip", "no run"),
+    ("all", "a run for each, up to the maximum"),
+)
+_OVERLAPS: Final = (("skip", "the time is skipped"), ("queue", "it runs when the last run has ended"))
+_CRASHES: Final = (("retry", "it runs again"), ("unknown", "it does not run again, and its outcome is unknown"))
+_SUCCESSES: Final = (
+    ("accepted", "the target has accepted the request"),
+    ("started", "the work has begun"),
+    ("finished", "the work has ended without an error"),
+)
 _NO_TIMING: Final = 'missing; say when, for example {"type": "every", "every": "2h"}'
 _ERRORS_MAX: Final = "maxConsecutiveErrors"
 SLUG: Final = Kind(
@@ -105,10 +121,11 @@ class Definition:
     slug: Annotated[str, Field(SLUG, "its name", default="", usual="the one in the path")]
     timing: Annotated[Timing, Field(timing_kind(is_text=True), "when it runs", name="schedule", missing=_NO_TIMING)]
     action: ActionSpec
-    enabled: Annotated[bool | None, Field(FLAG, "whether it fires", usual="true, or unchanged")] = None
+    enabled: Annotated[bool | None, Field(FLAG, "whether it runs", usual="true, or unchanged")] = None
     deliver: Annotated[Deliver, Field(_DELIVER, "one recipient or several; each gets its own delivery")] = None
     catch_up: Annotated[
-        CatchUp, Field(choice(CatchUp), "what happens to times missed during an outage", "After an outage")
+        CatchUp,
+        Field(choice(CatchUp), "what happens to times missed during an outage", "After an outage", means=_CATCH_UPS),
     ] = "once"
     catch_up_max: Annotated[
         int, Field(whole(1, CATCH_UP_LIMIT), "maximum number of times that `all` catches up", "Catch up at most")
@@ -117,7 +134,7 @@ class Definition:
         Duration | None,
         Field(
             duration(),
-            "a time that is later than this counts as missed",
+            "a run that would start later than this counts as missed",
             "Maximum delay",
             "10m",
             name="maxLateness",
@@ -125,35 +142,49 @@ class Definition:
         ),
     ] = None
     overlap: Annotated[
-        Overlap, Field(choice(Overlap), "what happens to a time that comes during a run", "If it is still running")
+        Overlap,
+        Field(
+            choice(Overlap),
+            "what happens if it is due while its last run is in progress",
+            "If it is still running",
+            means=_OVERLAPS,
+        ),
     ] = "skip"
     timeout: Annotated[Duration, Field(duration(1), "how long a run may take")] = TIMEOUT
-    on_crash: Annotated[OnCrash, Field(choice(OnCrash), "what happens to a run whose node died", "After a crash")] = (
-        "retry"
-    )
+    on_crash: Annotated[
+        OnCrash, Field(choice(OnCrash), "what happens to a run whose node died", "After a crash", means=_CRASHES)
+    ] = "retry"
     errors_max: Annotated[
         int, Field(whole(0), "errors in a row after which it is disabled; 0: never", "Disable after", name=_ERRORS_MAX)
     ] = ERRORS_MAX
     active_hours: Annotated[
         ActiveHours | None,
-        Field(ACTIVE_HOURS, "hours during which it may start; other times are skipped", usual="always"),
+        Field(ACTIVE_HOURS, "hours in which it can start; other times are skipped", usual="always"),
     ] = None
-    stagger: Annotated[
-        Duration, Field(duration(), "shift it by a fixed fraction of this, so that schedules do not all start at once")
-    ] = 0
+    stagger: Annotated[Duration, Field(duration(), "shift it by a fixed fraction of this, to spread the load")] = 0
     success: Annotated[
         RungName | None,
-        Field(_SUCCESS, "how far a run must get to succeed", "Success means", usual="the highest its action can prove"),
+        Field(
+            _SUCCESS,
+            "how far a run must get to succeed",
+            "Success means",
+            usual="the highest its action can prove",
+            means=_SUCCESSES,
+        ),
     ] = None
-    slot: Annotated[str | None, Field(NAME, "wait while the quota of this slot is used up", "Wait for slot")] = None
+    slot: Annotated[
+        str | None,
+        Field(replace(NAME, control="slot"), "wait while this slot's quota is used up", "Wait for slot"),
+    ] = None
     lane: Annotated[str | None, Field(NAME, "schedules in the same lane run one at a time")] = None
-    alert: Annotated[AlertChoice, Field(ALERT, "when people are alerted; false: never", usual="as in `[alerts]`")] = (
-        None
-    )
+    alert: Annotated[AlertChoice, Field(ALERT, "when to send alerts; false: never", usual="as in `[alerts]`")] = None
     expires_at: Annotated[
         Instant | None,
         Field(
-            INSTANT, "it does not run after this time, and is then done", example="2027-01-01T00:00:00Z", usual="never"
+            INSTANT,
+            "end of the schedule: it does not run after this time",
+            example="2027-01-01T00:00:00Z",
+            usual="never",
         ),
     ] = None
     retry: Annotated[
@@ -172,10 +203,19 @@ class Definition:
             usual="none",
         ),
     ] = None
+    exclude: Annotated[
+        Exclude | None, Field(EXCLUDE_KIND, "days on which it does not run; their times are skipped", usual="none")
+    ] = None
+    run_on: Annotated[
+        RunOn,
+        Field(
+            RUN_ON, "only nodes with this label run it; with several labels, a node needs one of them", usual="any node"
+        ),
+    ] = None
 
 
 def ending(definition: Definition, at: Instant) -> Definition:
-    """The same with an end."""
+    """The same definition with an end."""
     return replace(definition, expires_at=at)
 
 
@@ -240,8 +280,8 @@ def _actions() -> list[Field]:
     """The action fields, of which a definition has exactly one, and those that belong to a prompt."""
     prompt, *more = PROMPT
     objects = [
-        Field(nested(one), one.says[0].lower() + one.says[1:-1], name=name, default=None)
-        for name, one in OBJECTS.items()
+        Field(nested(action), action.says[0].lower() + action.says[1:-1], name=name, default=None)
+        for name, action in OBJECTS.items()
     ]
     return [replace(prompt, default=None), *objects, *more]
 
@@ -251,13 +291,13 @@ OPTIONS: Final = _FIELDS.only(without=("slug", "schedule"))
 """The fields of a definition other than its name, its timing and its action."""
 SCHEDULE: Final[Object[Definition]] = Object(
     "Definition",
-    "A definition: a schedule, and exactly one of prompt, command, http, call and event.",
+    "A definition: a schedule, and exactly one of prompt, command, http, call, dispatch and event.",
     [*_FIELDS.only("slug", "schedule"), *_actions(), *OPTIONS],
     Definition,
     read_back=(
         "status", "statusReason", "lastRun", "lastResult", "lastError", "sessionId", "nextRun", "consecutiveErrors",
         "createdAt", "updatedAt", "version", "next", "description", "health", "lastOutcome",
-        "owner", "lineage", "approval", "cost",
+        "owner", "lineage", "approval", "cost", "node",
     ),
 )  # fmt: skip
 """A whole definition, as users write it."""

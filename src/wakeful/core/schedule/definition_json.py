@@ -34,7 +34,7 @@ def definition_from_json(
 ) -> Definition:
     """Read a definition as a person wrote it; what its timing leaves open stays open.
 
-    `slug` is the one in the path, if there is one. With `now` the schedule may be a text (`weekdays at 9:00`)."""
+    `slug` is the one in the path, if there is one. With `now` the schedule may be a string (`weekdays at 9:00`)."""
     check_plain(data)
     if now is not None and isinstance(data, Mapping) and isinstance(data.get("schedule"), str):
         timing = read_when(data["schedule"], now=now, default_zone=default_zone, field="schedule")
@@ -64,7 +64,8 @@ def _read(data: Any, default_zone: str, slug: str | None) -> Definition:
 def definition_from_parts(
     slug: str, timing: Timing, action: ActionSpec, options: Mapping[str, Any], *, default_zone: str
 ) -> Definition:
-    """The same for a Python program, which passes timing and action as values; options have their JSON names."""
+    """Like `definition_from_json`, for a Python program, which passes timing and action as values; options have their
+    JSON names."""
     if not isinstance(action, Call) or action.args:
         _check_action(action)
     if not options:
@@ -140,7 +141,7 @@ class Encoded(NamedTuple):
 
 
 def encode_many(definitions: Iterable[Definition]) -> list[Encoded]:
-    """The texts of many definitions; what is the same in a row of them is encoded once."""
+    """The encoded text of many definitions; parts that consecutive definitions share are encoded once."""
     encoded: list[Encoded] = []
     model: Definition | None = None
     rest = ""
@@ -151,13 +152,13 @@ def encode_many(definitions: Iterable[Definition]) -> list[Encoded]:
     return encoded
 
 
-def _differs_in_slug_only(one: Definition, other: Definition) -> bool:
-    return is_same_work(one.timing, one.action, other.timing, other.action) and _options(one) == _options(other)
+def _differs_in_slug_only(first: Definition, other: Definition) -> bool:
+    return is_same_work(first.timing, first.action, other.timing, other.action) and _options(first) == _options(other)
 
 
 def is_same_work(timing: Timing, action: ActionSpec, other_timing: Timing, other_action: ActionSpec) -> bool:
-    """Whether two certainly do the same at the same times. Being equal is not enough: equal timings may be spelt
-    differently, and equal arguments may have different texts, such as 1 and true."""
+    """Whether two definitions certainly do the same at the same times. Being equal is not enough: equal timings may be
+    spelt differently, and equal arguments may have different texts, such as 1 and true."""
     is_timing = timing is other_timing or (timing == other_timing and _spelling(timing) == _spelling(other_timing))
     is_action = action is other_action or (isinstance(action, Call) and not action.args and action == other_action)
     return is_timing and is_action
@@ -170,7 +171,7 @@ def renamed(definition: Definition, slug: str) -> Definition:
 
 
 def _after_slug_text(definition: Definition) -> str:
-    """Joined from cached texts, because many schedules share the same timing and call."""
+    """Joined from cached parts, because many schedules share the same timing and call."""
     timing, action = definition.timing, definition.action
     if isinstance(action, Call) and not action.args:
         done = _call_text(action.target, action.isolate)
@@ -227,9 +228,11 @@ def _decode_after_slug(members: str) -> tuple[Any, ...]:
 
 _STORED_HEAD: Final = re.compile(r'\{"slug":"([a-z0-9._-]+)",')
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
-_after_slug: Final = operator.attrgetter(*(one.name for one in dataclasses.fields(Definition) if one.name != "slug"))
+_after_slug: Final = operator.attrgetter(
+    *(field.name for field in dataclasses.fields(Definition) if field.name != "slug")
+)
 _options: Final = operator.attrgetter(
-    *(one.name for one in dataclasses.fields(Definition) if one.name not in ("slug", "timing", "action"))
+    *(field.name for field in dataclasses.fields(Definition) if field.name not in ("slug", "timing", "action"))
 )
 _WRITTEN_OPTIONS: Final = OPTIONS.only(without=("enabled", "retry"))
 

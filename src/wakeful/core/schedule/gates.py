@@ -12,7 +12,7 @@ from wakeful.core.time.instants import Instant
 
 @dataclass(frozen=True, slots=True)
 class Defer:
-    """The run waits, and is checked again then."""
+    """The run waits until `until`, and is then checked again."""
 
     until: Instant
     reason: str

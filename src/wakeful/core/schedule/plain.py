@@ -8,7 +8,7 @@ An instant takes the plain path if nothing but its timing decides about it. Two 
 - The *cadence* is clear: active, no open or queued run, no backoff, no backlog, and no instant that ran before the
   clock was set back. The query that picks due schedules tests this on the row it locks.
 
-Then the instant is the only one due and at most the grace period late, it becomes one run, which starts at once or
+Then the instant is the only one due and at most the grace period late, it becomes one run, which starts immediately or
 waits for its lane, and the cadence moves to the next instant, if there is one. When that run succeeds at its first
 attempt and has nothing to say, and the schedule had no errors, the settlement is known as well: a schedule without a
 next instant is done. Everything else takes the general path (`cadence.ring`, `settlement.after_close`), which would
@@ -40,7 +40,7 @@ _others: Final = attrgetter(*(field.name for field in _OTHERS))
 
 
 def is_plain(definition: Definition) -> bool:
-    """Whether the plain path may take the instants of this definition."""
+    """Whether the plain path may take this definition's instants."""
     return (
         isinstance(definition.timing, Every | Cron | Times | Once)
         and isinstance(definition.action, Call | Command | Http)
@@ -49,7 +49,7 @@ def is_plain(definition: Definition) -> bool:
 
 
 class Following(NamedTuple):
-    """The instant after another, and when its alarm is due; None for both: there is no other."""
+    """The next instant, and when its alarm is due; both None if there is none."""
 
     next_at: Instant | None
     due_at: Instant | None
@@ -74,4 +74,4 @@ def is_plain_success(run: Run, ending: Ending) -> bool:
 _LAST: Final = Following(None, None)
 _DONE: Final = Done()
 SUCCESS: Final = Close("succeeded", "finished")
-"""The settlement of such a run."""
+"""The settlement of a plain success."""

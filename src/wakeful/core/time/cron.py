@@ -26,7 +26,7 @@ and `inRepeat` (run in the first pass only, or in both) replace what follows fro
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
@@ -213,6 +213,12 @@ def _fields(sets: CronSim, parts: list[str]) -> CronFields:
 
 
 def _day_rule(fields: CronFields) -> DayRule:
+    """The days of an expression, computed once for all that have the same days."""
+    return _rule_of_days(replace(fields, seconds=(), minutes=(), hours=(), hours_named=False, minutes_named=False))
+
+
+@lru_cache(maxsize=256)
+def _rule_of_days(fields: CronFields) -> DayRule:
     masks = [0] * 28
     for length in range(28, 32):
         for first_weekday in range(7):

@@ -5,7 +5,7 @@ compare, subtract and go into a database as they are, and no value carries a hid
 edges: RFC 3339 for instants (any offset in, always UTC with milliseconds out), `1h30m` for durations. The calendar is
 limited to 1970..9999, the range that every part (date arithmetic, the stores, RFC 3339 itself) supports.
 
-A text without an offset does not identify an instant. It is refused, unless a zone is given with it: then it is that
+A string without an offset does not identify an instant. It is refused, unless a zone is given with it: then it is that
 zone's wall clock, by the same rule as fixed times in `wallclock` (in a gap: right after it; repeated: the first).
 """
 
@@ -62,7 +62,7 @@ def _hour_text(hour: int) -> str:
 
 
 def parse_instant(text: str, zone: str | None = None, field: str = "instant") -> Instant:
-    """Parse an RFC 3339 text; without an offset it is read on the wall clock of `zone`."""
+    """Parse RFC 3339 text; without an offset it is read on the wall clock of `zone`."""
     match = _RFC_3339.fullmatch(text.strip())
     if match is None:
         refuse(field, f"'{text}' is not a date and time; write it like 2026-01-30T09:00:00Z")

@@ -14,7 +14,9 @@ search costs O(months), so it can be exact; `since` cuts it short.
 Equality is about instants, not spelling: two values with the same instants written differently (`2h`, `120m`) are
 equal, and each reads back as it was written. `None` for a zone, an anchor or the instant of a `Once` means "not
 given"; `resolve` fills it in when a definition is written, and the queries accept resolved values only. `until` is not
-part of what is written as the timing: it is the `expiresAt` of a definition, and there is no instant after it.
+part of what is written as the timing: it is the `expiresAt` of a definition, and there is no instant after it. Nor is
+`without`: excluded days, on which there is no instant. Every instant is planned, so `without` is set only to decide and
+to show which ones run.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ from typing import TypeAlias, TypeVar, assert_never
 
 from wakeful.core.time.active_hours import parse_time_of_day
 from wakeful.core.time.cron import InGap, InRepeat, cron_pattern
+from wakeful.core.time.excluded_days import ExcludedDays, end_after, is_excluded, ranges, start_before
 from wakeful.core.time.instants import INSTANT_MAX, SECOND, Duration, Instant
 from wakeful.core.time.wall_pattern import WallPattern
 from wakeful.core.time.wallclock import count_seconds, latest_second, next_second
@@ -44,6 +47,7 @@ class Once:
     kind: str = field(default="once", compare=False)
     written: str | None = field(default=None, compare=False)
     delay: Duration | None = None
+    without: ExcludedDays | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Every:
     written: str | None = field(default=None, compare=False)
     anchor_written: str | None = field(default=None, compare=False)
     until: Instant | None = None
+    without: ExcludedDays | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,7 @@ class Cron:
     in_gap: InGap | None = None  # times that the clock leaves out; None: by how the fields are written
     in_repeat: InRepeat | None = None  # times that occur twice
     until: Instant | None = None
+    without: ExcludedDays | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +83,7 @@ class Times:
     times: tuple[str, ...]
     timezone: str | None = None
     until: Instant | None = None
+    without: ExcludedDays | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +93,7 @@ class AfterReset:
     slot: str
     offset: Duration = 0
     reset_at: Instant | None = None
+    without: ExcludedDays | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +101,8 @@ class Manual:
     """Only when a person asks."""
 
 
-Timing: TypeAlias = Once | Every | Cron | Times | AfterReset | Manual
+_Dated: TypeAlias = Once | Every | Cron | Times | AfterReset
+Timing: TypeAlias = _Dated | Manual
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +114,22 @@ class InstantCount:
     last: Instant | None
 
 
+def without_days(timing: Timing, excluded: ExcludedDays | None) -> Timing:
+    """The timing without its instants on these days."""
+    return timing if excluded is None or isinstance(timing, Manual) else replace(timing, without=excluded)
+
+
 def next_after(timing: Timing, t: Instant) -> Instant | None:
     """The first instant strictly after `t`, or None."""
+    following = _next_after(timing, t)
+    if following is None or isinstance(timing, Manual) or timing.without is None:
+        return following
+    while following is not None and is_excluded(timing.without, following):
+        following = _next_after(timing, end_after(timing.without, following) - 1)
+    return following
+
+
+def _next_after(timing: Timing, t: Instant) -> Instant | None:
     match timing:
         case Every():
             # Plain attributes: unpacking in the pattern costs more than all the arithmetic.
@@ -128,6 +151,15 @@ def next_after(timing: Timing, t: Instant) -> Instant | None:
 def latest_until(timing: Timing, t: Instant, since: Instant | None = None) -> Instant | None:
     """The last instant at or before `t` (and after `since`, if given), or None."""
     since = -1 if since is None else since
+    latest = _latest_until(timing, t, since)
+    if latest is None or isinstance(timing, Manual) or timing.without is None:
+        return latest
+    while latest is not None and is_excluded(timing.without, latest):
+        latest = _latest_until(timing, start_before(timing.without, latest) - 1, since)
+    return latest
+
+
+def _latest_until(timing: Timing, t: Instant, since: Instant) -> Instant | None:
     if isinstance(timing, Every | Cron | Times) and timing.until is not None:
         t = min(t, timing.until)
     match timing:
@@ -163,6 +195,8 @@ def next_n(timing: Timing, t: Instant, n: int) -> tuple[Instant, ...]:
 
 def tally(timing: Timing, after: Instant, until: Instant) -> InstantCount:
     """Count, first and last of the instants in (after, until], without enumerating them."""
+    if not isinstance(timing, Manual) and timing.without is not None:
+        return _tally_without(timing, timing.without, after, until)
     first = next_after(timing, after)
     if first is None or first > until:
         return InstantCount(0, None, None)
@@ -180,6 +214,21 @@ def tally(timing: Timing, after: Instant, until: Instant) -> InstantCount:
         case _:
             assert_never(timing)
     return InstantCount(count, first, last)
+
+
+def _tally_without(timing: _Dated, excluded: ExcludedDays, after: Instant, until: Instant) -> InstantCount:
+    """All instants less those on the excluded days: O(days)."""
+    first = next_after(timing, after)
+    if first is None or first > until:
+        return InstantCount(0, None, None)
+    every = replace(timing, without=None)
+    left_out = sum(tally(every, begin - 1, end).count for begin, end in ranges(excluded, after, until))
+    return InstantCount(tally(every, after, until).count - left_out, first, latest_until(timing, until, after))
+
+
+def zone_of(timing: Timing) -> str | None:
+    """The zone it was written in, if it has one."""
+    return None if isinstance(timing, AfterReset | Manual) else timing.timezone
 
 
 def wall_pattern(timing: Cron | Times) -> WallPattern:

@@ -127,7 +127,7 @@ TIMES_MAX: Final = 1_440
 
 
 def check_times(times: Sequence[object], field: str) -> None:
-    """Refuse an empty list, invalid times and duplicates; all errors at once."""
+    """Refuse an empty list, invalid times and duplicates, reporting all errors together."""
     if not times:
         refuse(field, "is empty; write at least one time of day such as 09:00")
     if len(times) > TIMES_MAX:

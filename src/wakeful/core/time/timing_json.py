@@ -173,7 +173,7 @@ _EVERY: Final = parsed(
     "duration, more than zero", _parse_every, cure="write a duration such as '2h'", schema=DURATION_SCHEMA
 )
 _CRON: Final = parsed("cron expression", parse_cron, cure="write five fields such as '0 9 * * 1-5'")
-_SLOT: Final = filled("write the name of a quota slot")
+_SLOT: Final = filled("write the name of a quota slot", control="slot")
 _INTERVAL: Final = _minutes_kind(1, "write a number such as 60")
 _OFFSET: Final = _minutes_kind(0, "write a number such as 1")
 _ZONE: Final = Field(ZONE, "time zone", "Time zone", name="timezone", default=None, usual="the default time zone")
@@ -193,7 +193,7 @@ _AT: Final = Field(
 _IN_GAP: Final = Field(
     choice(InGap, None),
     "times that daylight saving leaves out: run once right after, or skip",
-    "Left out by daylight saving",
+    "When the clocks go forward",
     name="inGap",
     default=None,
     usual="run if the expression names hours",
@@ -201,7 +201,7 @@ _IN_GAP: Final = Field(
 _IN_REPEAT: Final = Field(
     choice(InRepeat, None),
     "times that daylight saving repeats: run once or twice",
-    "Repeated by daylight saving",
+    "When the clocks go back",
     name="inRepeat",
     default=None,
     usual="once if the expression names hours and minutes",
@@ -288,9 +288,9 @@ TIMING_TYPES: Final[Mapping[str, TimingType]] = {
 
 
 def timing_kind(*, without: tuple[str, ...] = (), is_text: bool = False) -> Kind:
-    """The kind of a `schedule` field; `is_text`: also one text, which the reader turns into an object."""
-    types = {name: one.fields for name, one in TIMING_TYPES.items() if name not in without}
-    refs = {name: COMPONENTS + one.name for name, one in types.items()}
+    """The kind of a `schedule` field; `is_text`: also a string, which the reader turns into an object."""
+    types = {name: timing.fields for name, timing in TIMING_TYPES.items() if name not in without}
+    refs = {name: COMPONENTS + fields.name for name, fields in types.items()}
     schema: dict[str, Any] = {
         "oneOf": [{"$ref": ref} for ref in dict.fromkeys(refs.values())],
         "discriminator": {"propertyName": "type", "mapping": refs},
@@ -301,5 +301,5 @@ def timing_kind(*, without: tuple[str, ...] = (), is_text: bool = False) -> Kind
     def read(fields: Fields, name: str) -> Timing | None:
         return fields.read(name, lambda value: read_timing(value, fields.place(name)))
 
-    words = "[timing](#timings), or [one text](#schedule-as-one-text)" if is_text else "[timing](#timings)"
+    words = "[timing](#timings), or [text](#timings-in-words)" if is_text else "[timing](#timings)"
     return Kind(words, read, schema, timing_to_json, "timing", inner=tuple(types.values()))

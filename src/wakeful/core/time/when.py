@@ -1,4 +1,4 @@
-"""`when` as one text: `every 2h`, `0 9 * * 1-5`, `weekdays at 9:00`, `at 2026-12-01T09:00+01:00`, `in 20m`.
+"""`when` as a string: `every 2h`, `0 9 * * 1-5`, `weekdays at 9:00`, `at 2026-12-01T09:00+01:00`, `in 20m`.
 
 Theory of operation: the text is matched against a list of forms, each a pattern and the function that makes a timing of
 it. A form that could mean two things is in the list too, and refuses the text with both readings, written so that each
@@ -53,7 +53,7 @@ _MONTHLY: Final = r"(?:every\s+month|each\s+month|monthly)\s*,?\s+on\s+"
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A text being read: as given, and what it depends on."""
+    """The text being read, and what its meaning depends on."""
 
     text: str
     field: str
@@ -83,7 +83,7 @@ _Form: TypeAlias = tuple[re.Pattern[str], Callable[[_Reading, re.Match[str]], Ti
 def read_when(
     text: object, *, now: Instant, default_zone: str, timezone: str | None = None, field: str = "when"
 ) -> Timing:
-    """The timing that a text describes, complete but for the anchor of an interval; raises `Invalid` if it is not
+    """The timing that the text describes, complete but for the anchor of an interval; raises `Invalid` if it is not
     understood or has two meanings."""
     if not isinstance(text, str) or not text.strip():
         refuse(field, f"is empty; write for example {EXAMPLES}")
@@ -196,7 +196,7 @@ def _daily(reading: _Reading, found: re.Match[str]) -> Timing:
 
 
 def _one_or_each(reading: _Reading, found: re.Match[str], weekday: int) -> None:
-    """`monday at 9:00`: each Monday, or the coming one?"""
+    """`monday at 9:00`: every Monday, or the coming one?"""
     times = reading.times(found)
     ahead = (weekday - reading.today.weekday()) % 7
     coming = reading.today + timedelta(days=ahead)
@@ -206,7 +206,7 @@ def _one_or_each(reading: _Reading, found: re.Match[str], weekday: int) -> None:
 
 
 def _next_weekday(reading: _Reading, found: re.Match[str]) -> Timing:
-    """`next monday`: the coming one, or that of the next week?"""
+    """`next monday`: the coming Monday, or next week's?"""
     times = reading.times(found)
     (weekday,) = weekdays_of(found["name"], reading.text, reading.field)
     coming = reading.today + timedelta(days=(weekday - reading.today.weekday() - 1) % 7 + 1)

@@ -1,4 +1,4 @@
-"""The words of a `when` text: times of day, lengths, weekdays, months, and what to say if one has two meanings."""
+"""The words in a `when` string: times of day, lengths, weekdays, months, and what to say if one has two meanings."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ MONTH: Final = "|".join(f"{month}|{month[:3]}" for month in MONTHS)
 
 
 def two_meanings(field: str, text: str, first: str, second: str) -> NoReturn:
-    """Refuse a text that can be read in two ways, with both."""
+    """Refuse text that can be read in two ways, naming both."""
     refuse(field, f"'{text}' has two meanings; write '{first}' or '{second}'")
 
 
 def length_of(text: str) -> Duration | None:
-    """A length such as `20m`, `1h30m`, `20 minutes`, `an hour and 30 minutes`; None if it is none, or no length that a
-    schedule can have."""
+    """A length such as `20m`, `1h30m`, `20 minutes`, `an hour and 30 minutes`; None if the text is not a length, or not
+    one that a schedule can have."""
     parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|(?<=[a-z])\s+(?=\d)", text.strip())
     found = [_PART.fullmatch(part) for part in parts]
     lengths = [_count(part[1]) * _UNIT[part[2]] for part in found if part is not None]
@@ -74,7 +74,7 @@ def _count(word: str) -> int:
 
 
 def times_of(text: str, around: tuple[str, str], field: str) -> list[str]:
-    """The times of day in a list, as `HH:MM`, in order, each once; `around` is the text before and after."""
+    """The times of day in a list, as `HH:MM`, in order, without duplicates; `around` is the text before and after."""
     words = re.split(r"(\s*,\s*(?:and\s+)?|\s+and\s+)", text.strip())
     times = set()
     for place in range(0, len(words), 2):

@@ -33,7 +33,7 @@ class Segment:
     """Instants [start, end) with one offset.
 
     `before` is the offset that applied until `start` (the same one if the segment is split only for caching); `seen` is
-    the wall time the zone had reached by then: wall times of this segment below it occur for the second time.
+    the wall time the zone had reached by `start`: wall times of this segment below it occur for the second time.
     """
 
     start: int

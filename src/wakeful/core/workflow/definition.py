@@ -94,7 +94,7 @@ _CHOICES: Final = (
 _ANSWERER: Final = Kind(
     "[OverHttp](#overhttp) or [ByCommand](#bycommand)",
     lambda fields, name: fields.nested(name, _read_answerer),
-    {"anyOf": [{"$ref": COMPONENTS + one.name} for one in _CHOICES]},
+    {"anyOf": [{"$ref": COMPONENTS + choice.name} for choice in _CHOICES]},
     _write_answerer,
     inner=_CHOICES,
 )

@@ -46,7 +46,7 @@ class Workflow(NamedTuple):
     tried_version: int = 0  # the version whose handlers passed a dry prepare; 0: none
     window_at: Instant | None = None  # when the current minute of its rate limit started
     window_runs: int = 0  # consumer runs counted in that minute
-    limited_until: Instant | None = None  # the rate limit holds its consumers until then
+    limited_until: Instant | None = None  # when the rate limit lets its consumers run again
 
     @property
     def slug(self) -> str:

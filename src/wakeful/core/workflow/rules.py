@@ -86,7 +86,7 @@ class WorkflowState(NamedTuple):
 
 
 def may_follow(phase: Phase, target: Phase) -> bool:
-    """Whether the phase table allows it."""
+    """Whether the phase table allows this step."""
     return target in PHASES[phase]
 
 
@@ -117,7 +117,7 @@ def is_dirty(flow: WorkflowState, consumer: Handler) -> bool:
 
 
 def is_due(at: Instant | None, now: Instant) -> bool:
-    """Whether this time has come."""
+    """Whether `at` has passed."""
     return at is not None and at <= now
 
 
@@ -237,6 +237,6 @@ def backoff(tries: int) -> Duration:
 
 
 def unsubscribed(published: Sequence[str], subscribed: Iterable[str]) -> list[str]:
-    """Topics that are published to and that no consumer reads."""
+    """Topics with a publisher but no consumer."""
     known = set(subscribed)
     return [topic for topic in published if topic not in known]

@@ -12,7 +12,7 @@ another channel to send the alert through. If there is no such node either, the 
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
@@ -34,7 +34,7 @@ from wakeful.ports.store import Tx
 log = logging.getLogger("wakeful.delivery")
 
 SENDS_MAX: Final = 64
-"""How many sends this process has in flight at once."""
+"""The maximum number of concurrent sends in this process."""
 
 SEND_WITHIN: Final[Duration] = 50 * SECOND
 ERRAND_WITHIN: Final[Duration] = MINUTE
@@ -49,7 +49,8 @@ have it.
 Longer than any node may be busy with one send."""
 
 REPORT_GRACE: Final[Duration] = 2 * MISSING_GRACE
-"""The same for a node whose alert could only go to the inbox: until then a node with a channel may report it."""
+"""`MISSING_GRACE` for a node whose alert could only go to the inbox: it gives nodes with a channel time to report
+it."""
 
 LEFT_LOOK: Final[Duration] = SECOND
 """How soon deliveries left to other nodes are checked again."""
@@ -59,13 +60,16 @@ DEFERRED_BY: Final[Duration] = MINUTE
 
 _STEPS_MAX: Final = 100  # deliveries of one addressee that are dead-lettered in one ring
 
+Traced: TypeAlias = Callable[[OutgoingMessage], Awaitable[OutgoingMessage]]
+"""Adds the `traceparent` of a delivery whose run is traced."""
+
 Left: TypeAlias = Literal["left"]
 LEFT: Final[Left] = "left"
 """The due delivery is left alone: another node may have the channel."""
 
 
 class Attempts:
-    """The handler of the alarms of addressees."""
+    """Handles the alarms of addressees."""
 
     kind = ALARM_DELIVERY
     is_always_asked = False
@@ -80,15 +84,17 @@ class Attempts:
         public_id: Callable[[Delivery], str],
         apply: Callable[[Tx, Effect, Instant], bool],
         is_alone: bool = True,
+        traced: Traced | None = None,
     ) -> None:
         self._registry = registry
         self._limits = limits
         self._clock = clock
         self._public_id = public_id
         self._apply = apply
+        self._traced = traced
         self._is_alone = is_alone  # no other node can be alive
         # Claims of this process and when they expire, in monotonic time: what it has in flight. A wall clock that is
-        # set, or a suspend, ends no claim here, because the send continues. Recorded when a claim is made, although
+        # set, or a suspend, ends no claim, because the send continues. Recorded when a claim is made, although
         # that commit may fail, because the next claim may be made before the first send starts; a failed one expires.
         self._claims: dict[tuple[int, int], int] = {}
         self._left_over = 0  # deliveries up to this id existed before this process
@@ -151,7 +157,7 @@ class Attempts:
         set_alarm(tx, row)
 
     def _look(self, tx: Tx, row: Addressee, now: Instant) -> SideTask | Left | None:
-        """Claim the first in line, correct the alarm, or leave both alone."""
+        """Claim the first delivery in line, correct the alarm, or leave both alone."""
         for _ in range(_STEPS_MAX):
             head = tx.deliveries.head(row.addressee_id)
             if head is None or (row.claimed_until or 0) > now:
@@ -180,7 +186,7 @@ class Attempts:
         return (row.addressee_id, row.fence) in self._claims
 
     def _reason_to_give_up(self, head: Delivery, now: Instant) -> str | None:
-        """Why it is dead-lettered without another attempt."""
+        """Why the delivery is dead-lettered without another attempt."""
         limits = self._limits.value
         if now >= head.expires_at:
             return too_old(head.expires_at - head.enqueued_at, head.last_error)
@@ -249,7 +255,7 @@ class Attempts:
 
     async def _perform(self, channel: Channel, message: OutgoingMessage, row: Addressee, delivery_id: int) -> Note:
         try:
-            outcome = await self._send(channel, message)
+            outcome = await self._send(channel, message if self._traced is None else await self._traced(message))
         except asyncio.CancelledError:
             self._claims.pop((row.addressee_id, row.fence), None)
             raise
@@ -297,7 +303,7 @@ class Attempts:
                 _report(tx, "retrying", moved)
 
     def _dead_letter(self, tx: Tx, head: Delivery, error: str, now: Instant) -> None:
-        """Move it to the dead letters, content included, and alert people."""
+        """Move the delivery to the dead letters, content included, and alert people."""
         moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
         tx.deliveries.save(moved)
         _report(tx, "dead", moved)

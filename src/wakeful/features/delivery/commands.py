@@ -58,7 +58,7 @@ def retry(tx: Tx, delivery_id: int, *, now: Instant, age_max: Duration) -> Deliv
 
 
 def discard(tx: Tx, delivery_id: int) -> None:
-    """Delete it; the next delivery in line may be sent."""
+    """Delete a delivery; the next delivery in line may be sent."""
     addressee, row = _hold(tx, delivery_id)
     tx.deliveries.remove(delivery_id)
     set_alarm(tx, addressee)
@@ -74,7 +74,7 @@ def discard(tx: Tx, delivery_id: int) -> None:
 
 
 def touch(tx: Tx, channel: str, to: str | None, *, registry: ChannelRegistry, now: Instant) -> None:
-    """Record an interaction there: deliveries without a channel go there from now on."""
+    """Record an interaction on a channel: deliveries without a channel go to it from now on."""
     known(channel, registry)
     tx.channels.touch(channel, to, at=now)
 

@@ -1,4 +1,4 @@
-"""The delivery feature: appliers of its effects, alarms of addressees, and background services."""
+"""The delivery feature: appliers for its effects, addressees' alarms, and background services."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +19,7 @@ from wakeful.features.delivery.outages import look_at_outage, note_silence
 from wakeful.features.delivery.ping import PingAlarms
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.features.delivery.traces import DeliveryTraces
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, FeatureHooks
@@ -40,6 +41,7 @@ def plug(
     apply: Callable[[Tx, Effect, Instant], bool],
     ring_bell: Callable[[], None],
     listener: ExchangeListener | None = None,
+    is_traced: Callable[[], bool] = lambda: False,
 ) -> FeatureHooks:
     """The feature for one store and the channels of one process."""
 
@@ -54,7 +56,13 @@ def plug(
         Observed: partial(observe, terms=lambda: alerts.value, reporter=reporter),
     }
     attempts = Attempts(
-        registry, limits, clock, public_id=partial(public_id, store_id), apply=apply, is_alone=store.is_exclusive
+        registry,
+        limits,
+        clock,
+        public_id=partial(public_id, store_id),
+        apply=apply,
+        is_alone=store.is_exclusive,
+        traced=DeliveryTraces(store, store_id, is_traced).add,
     )
     pings = PingAlarms(store, clock, lambda: alerts.value, listener=listener)
     registry.on_change(ring_bell)
@@ -69,7 +77,7 @@ def plug(
 
 
 class _Recovery:
-    """Before the first tick: everything queued by then was left by an earlier process."""
+    """Runs before the first tick: everything already queued was left by an earlier process."""
 
     def __init__(self, store: Store, clock: Clock, attempts: Attempts) -> None:
         self._store = store
@@ -85,7 +93,7 @@ class _Recovery:
 
 
 def check_channels(registry: ChannelRegistry, definition: Definition) -> Sequence[FieldError]:
-    """Refuse unknown channels: a reply or alert for one would never be delivered."""
+    """Refuse unknown channels: a reply or alert for an unknown channel would never be delivered."""
     errors: list[FieldError] = []
     for number, addressee in enumerate(addressees_of(definition)):
         place = "deliver" if isinstance(definition.deliver, DeliverTo) else f"deliver[{number}]"

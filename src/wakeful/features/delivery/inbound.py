@@ -31,7 +31,7 @@ class InboundFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """Messages of one sender that were ignored."""
+    """Ignored messages from one sender."""
 
     sender: str
     words: str  # the sender's display name, or what could not be read
@@ -50,21 +50,21 @@ class Inbound:
     moved: dict[str, str] = field(default_factory=dict)  # chats whose id changed, old to new
 
     def failing(self, trouble: ListenTrouble | None, now: Instant) -> "Inbound":
-        """Polling is refused (or, with None, works again)."""
+        """The state when polling is refused (or, with None, works again)."""
         if trouble is None:
             return replace(self, refused=None, refused_at=None)
         return replace(self, refused=trouble, refused_at=now if self.refused_at is None else self.refused_at)
 
     def after_unknown(self, sender: Sender, now: Instant) -> "Inbound":
-        """After a message from a sender who is not allowed."""
+        """The state after a message from a sender who is not allowed."""
         return replace(self, unknown=_noted(self.unknown, sender.id, sender.name, now))
 
     def after_unreadable(self, sender: str, what: str, now: Instant) -> "Inbound":
-        """After a message without text."""
+        """The state after a message without text."""
         return replace(self, unreadable=_noted(self.unreadable, sender, what, now))
 
     def after_move(self, old: str, new: str) -> "Inbound":
-        """After a group changed its id."""
+        """The state after a group changed its id."""
         return replace(self, moved={**self.moved, old: new})
 
 
@@ -82,7 +82,7 @@ def read(tx: Tx, channel: str) -> Inbound:
 
 
 def write(tx: Tx, channel: str, state: Inbound) -> None:
-    """Store it if it changed."""
+    """Store the state if it changed."""
     text = json.dumps(asdict(state), ensure_ascii=False, separators=(",", ":"))
     if text != tx.meta.get(_name(channel)):
         tx.meta.set(_name(channel), text)

@@ -192,6 +192,6 @@ class IncidentAlarms:
 
 
 def _named(incident: Incident) -> str | None:
-    """The subject, if the name contains it: a workflow's handler, a slot."""
+    """The incident's subject, if its name contains it: a workflow's handler, a slot."""
     kind, _, name = incident.name.partition(":")
     return {"handler": f"workflow:{name}", "slot": f"slot:{name}"}.get(kind)

@@ -1,7 +1,7 @@
 """Incidents: people are alerted once when something fails, and once when it has recovered.
 
-An alert is a delivery like any other and may itself fail. It is never sent through a channel with an open incident of
-its own; another channel is used, and finally the inbox, which cannot fail. So however many channels fail, each is
+An alert is a delivery like any other and may itself fail. It is never sent through a channel that has an open incident
+itself; another channel is used, and finally the inbox, which cannot fail. So however many channels fail, each is
 reported once, and alerts cannot loop.
 """
 
@@ -100,14 +100,14 @@ def _broken(tx: Tx) -> set[str]:
 
 
 def has_usable(tx: Tx, registry: ChannelRegistry, *, besides: str) -> bool:
-    """Whether an alert about this channel can go out through another one of this process."""
+    """Whether an alert about this channel can go out through another channel of this process."""
     avoid = _broken(tx) | {besides}
     channels = (registry.get(name) for name in registry.names if name not in avoid)
     return any(channel is not None and channel.kind != INBOX for channel in channels)
 
 
 def slug_of(tx: Tx, incident: str) -> str | None:
-    """The slug of its owner, if its name ends with the id of a schedule or another owner of runs."""
+    """The slug of an incident's owner, if its name ends with the id of a schedule or another owner of runs."""
     kind, _, ref = incident.partition(":")
     if kind == CHANNEL or not ref.removeprefix("-").isdecimal():
         return None

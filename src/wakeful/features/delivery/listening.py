@@ -85,7 +85,8 @@ class ChannelReceiver:
         self._trouble = trouble
 
     def _take(self, tx: Tx, heard: IncomingMessage, now: Instant) -> str | None:
-        """Accept it together with the read position; returns why it cannot be answered, if the sender should know."""
+        """Accept a message together with the read position; returns why it cannot be answered, if the sender should
+        know."""
         if tx.meta.get(_mark(self._name)) != self.mark:
             raise ReadElsewhere
         tx.meta.set(_mark(self._name), heard.mark)
@@ -97,7 +98,7 @@ class ChannelReceiver:
         text = inert(heard.text)
         if heard.to is None or not (text.strip() or heard.unreadable):
             return None
-        tx.channels.touch(self._name, heard.to, at=now)  # even without an answer: this is where the person is
+        tx.channels.touch(self._name, heard.to, at=now)  # even without an answer: the person is on this channel
         wrong = heard.unreadable and f"it is {heard.unreadable} without text; write it as text"
         decided = read_answer(text) if wrong is None else None
         if decided is not None:  # before any agent sees it

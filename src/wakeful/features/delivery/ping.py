@@ -2,8 +2,8 @@
 
 There is one alarm for it in the store, so the node that rings it sends the ping, and several nodes send only one. It
 rings in the tick's transaction and is sent after the commit: if the store cannot be written or the clock is stuck,
-nothing is sent. It is suppressed while anything is overdue by more than a minute, because then the clock does not work
-although it ticks. A missing ping at the monitor means that something is wrong here.
+nothing is sent. It is suppressed while anything is overdue by more than a minute, because the clock then ticks without
+working. A missing ping at the monitor means that something is wrong with Wakeful.
 """
 
 import logging

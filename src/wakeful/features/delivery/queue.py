@@ -1,4 +1,4 @@
-"""Queueing: a text becomes a delivery, in the transaction that caused it."""
+"""Queueing: a message becomes a delivery, in the transaction that caused it."""
 
 import json
 from collections.abc import Callable, Collection
@@ -21,7 +21,7 @@ TOLD_ELSEWHERE: Final = "it was sent to the channels of its schedules"
 
 
 class Target(NamedTuple):
-    """Where a text goes."""
+    """Where a message goes."""
 
     channel: str
     to: str | None
@@ -30,7 +30,7 @@ class Target(NamedTuple):
 def route(
     tx: Tx, registry: ChannelRegistry, channel: str | None, to: str | None, *, avoid: Collection[str] = ()
 ) -> Target:
-    """The named channel; else that of the last interaction, else the first one, else the inbox."""
+    """The named channel, else the channel of the last interaction, else the first one, else the inbox."""
     if channel is not None and channel != LAST:
         return Target(channel, to)
     for last in tx.channels.interactions():
@@ -54,8 +54,8 @@ def enqueue(
 ) -> Queued:
     """Write the delivery, due immediately if nothing is queued before it.
 
-    Every message to a person passes here, so the ack token is removed here, and only after the text has been made
-    plain: removed characters may have split the token."""
+    Every message to a person passes through this function, so it removes the ack token, and only after the text has
+    been made plain: removed characters may have split the token."""
     plain = inert(text)
     if ack_token in plain:
         plain = stripped(plain, ack_token)
@@ -127,7 +127,8 @@ def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
 
 
 def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:
-    """When its alarm is due: when the claim expires, else when the first in line may be tried or is too old."""
+    """When its alarm is due: when the claim expires, else when the first delivery in line may be tried or is too
+    old."""
     if head is None:
         return None
     if addressee.claimed_until is not None:

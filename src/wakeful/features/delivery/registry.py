@@ -54,7 +54,7 @@ class ChannelRegistry:
         return gone
 
     def register(self, name: str, channel: Channel) -> Callable[[], None]:
-        """Add a channel of the program; returns a function that removes it."""
+        """Add one of the program's channels; returns a function that removes it."""
         if not name or len(name) > NAME_MAX or name in (LAST, INBOX):
             refuse(
                 "name", f"{shown(name)} is not a valid channel name; use 1 to {NAME_MAX} characters, not last or inbox"
@@ -70,7 +70,7 @@ class ChannelRegistry:
         return unregister
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call it whenever channels were added or removed."""
+        """Call this function whenever channels were added or removed."""
         self._listeners.append(listener)
 
     def _tell(self) -> None:

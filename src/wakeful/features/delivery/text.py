@@ -1,4 +1,4 @@
-"""Texts for people: bounded, and safe to display anywhere."""
+"""Text for people: bounded, and safe to display anywhere."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 from wakeful.integrations.system.text import cap, fit
 
 TEXT_MAX: Final = 64 * 1024
-"""How many bytes of a text are delivered; a marker replaces the rest."""
+"""How many bytes of a message are delivered; a marker replaces the rest."""
 
 # Control characters except tab and line feed: terminals interpret them. Then direction overrides, which make a text
 # read differently than it is, and separators that some programs treat as line ends.
@@ -14,6 +14,6 @@ _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u
 
 
 def inert(text: str) -> str:
-    """The text as plain text, at most `TEXT_MAX` bytes of it."""
+    """`text` as plain text of at most `TEXT_MAX` bytes."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return cap(_CONTROLS.sub("", fit(lines)), TEXT_MAX).strip("\n")

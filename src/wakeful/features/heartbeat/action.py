@@ -22,10 +22,10 @@ Notes: TypeAlias = Callable[[], Awaitable[str | None]]
 
 @dataclass(frozen=True, slots=True)
 class NothingToDo:
-    """What a beat returns that needs no turn: no event waits, and its file is empty or its check found nothing."""
+    """The result of a beat that needs no turn: no event waits, and its file is empty or its check found nothing."""
 
     is_checked: bool = False
-    error: str | None = None  # its check failed, and the settings say that this is no reason for a turn
+    error: str | None = None  # its check failed, and by the settings that does not start a turn
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class HeartbeatTurn:
 
     @property
     def is_beat(self) -> bool:
-        """Whether only the clock requested it and it carries no events."""
+        """Whether only the clock requested the turn and it carries no events."""
         return self.reasons == ("interval",) and not self.events
 
     @property
     def is_checked(self) -> bool:
-        """Whether its check is asked: for beats, and for retries, which need its output again."""
+        """Whether its check runs: for beats, and for retries, which need its output again."""
         return self.check is not None and not self.events and set(self.reasons) <= {"interval", "retry"}
 
 
@@ -100,7 +100,7 @@ class HeartbeatAction:
 
 
 def notes_in(home: Path | None) -> Notes:
-    """Reads the file in this folder; without a folder there is none."""
+    """A function that reads the file in this folder; without a folder there is no file."""
 
     async def read() -> str | None:
         return None if home is None else await asyncio.to_thread(_read, home / FILE_NAME)

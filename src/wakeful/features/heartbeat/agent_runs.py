@@ -1,9 +1,9 @@
-"""What the runs of turns and of messages have in common: an agent performs them."""
+"""The common part of turn runs and message runs: an agent performs both."""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import Run, idempotency_key
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.ports.action import Fire
@@ -22,7 +22,7 @@ def no_note(_tx: Tx, _agent: str, _now: Instant) -> str | None:
 
 
 class AgentRuns:
-    """The base of both keepers."""
+    """Base class of the keepers of turns and messages."""
 
     def __init__(
         self,
@@ -42,5 +42,4 @@ class AgentRuns:
         self._budget_note = budget_note
 
     def _fire(self, run: Run, name: str) -> Fire:
-        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
-        return Fire.of(run, name, key, self._receipt_url(run.run_id))
+        return Fire.of(run, name, idempotency_key(self._store_id, run), self._receipt_url(run.run_id))

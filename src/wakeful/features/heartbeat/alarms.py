@@ -66,7 +66,7 @@ class HeartbeatAlarms:
         return RingResult(due, len(heartbeats), effects=effects)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """Replan from now what was planned on a clock that ran ahead; requests made then count as made now."""
+        """Replan from now anything planned on a clock that ran ahead; requests made on that clock count as made now."""
         state = find(tx)
         if state is None:
             return None
@@ -90,7 +90,7 @@ class HeartbeatAlarms:
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
-        """It has no side tasks."""
+        """The heartbeat has no side tasks."""
 
 
 def _record(tx: Tx, before: Cadence, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Instant) -> list[Due]:
@@ -115,7 +115,7 @@ def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, term
 
 
 def _run(run_id: int, turning: PlannedTurn, cadence: Cadence, terms: HeartbeatTerms) -> Run:
-    """The ledger row of a turn: for its beat, or for a request."""
+    """A turn's ledger row: for its beat, or for a request."""
     beat = turning.beat
     run = planned(
         run_id=run_id,

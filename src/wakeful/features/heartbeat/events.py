@@ -89,7 +89,7 @@ def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> lis
 
 
 def forget_all(tx: Tx, *, now: Instant, apply: Apply) -> None:
-    """The store is a restored backup: its waiting events may have been delivered since, so drop them."""
+    """The store is a restored backup: its waiting events may have been delivered since the backup, so drop them."""
     for event in tx.system_events.all():
         why = "the store was restored from a backup, and it may have been delivered since"
         said = f"a system event from {event.source} was dropped: {why}"
@@ -102,7 +102,7 @@ def _evict(tx: Tx, event: SystemEvent, now: Instant, apply: Apply) -> None:
 
 
 def _drop(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, apply: Apply) -> None:
-    """Drop an event visibly: its run fails, or it leaves a row of its own."""
+    """Drop an event visibly: its run fails, or it leaves a separate row."""
     tx.system_events.remove_many([event.event_id])
     about = event.text[:200]
     data = {"id": str(event.event_id), "contextKey": event.context_key, "source": event.source, "text": about}

@@ -25,7 +25,7 @@ from wakeful.ports.store import Store, Tx
 
 
 class HeartbeatFeature:
-    """One per process. `home` is the folder of HEARTBEAT.md; `notes` reads it from elsewhere."""
+    """The heartbeat of one process. `home` is the folder of HEARTBEAT.md; `notes` reads it from elsewhere."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class HeartbeatFeature:
             self._ring_bell()
 
     def forgo(self, tx: Tx, now: Instant, *, apply: Apply) -> int:
-        """This store is a restored backup: which turns and messages happened since is unknown."""
+        """This store is a restored backup: which turns and messages happened since the backup is unknown."""
         return forgo_all(tx, self.terms, now=now, apply=apply)
 
     async def _changed(self, _old: Any, new: Any) -> None:

@@ -25,7 +25,7 @@ from wakeful.core.time.timing import Manual
 from wakeful.features.heartbeat.agent_runs import NO_AGENT, AgentRuns
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.ports.handlers import Job, Settled
-from wakeful.ports.store import ALARM_RUN, Alarm, Report, Tx
+from wakeful.ports.store import Report, Tx, run_alarm
 
 MESSAGE: Final = "message"
 TEXT_MAX: Final = 64 * 1024
@@ -71,13 +71,13 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
         occurrence=unplanned(run_id, now), priority=PRIORITY_PERSON, definition=json.dumps(kept, ensure_ascii=False)
     )
     tx.runs.add_many([run])
-    tx.alarms.set_many([Alarm(ALARM_RUN, run_id, now, run.priority, run.lane, 0)])
+    tx.alarms.set_many([run_alarm(run, now)])
     tx.report(Report("messages", "received", {"runId": str(run_id), "channel": channel}))
     return run_id
 
 
 class MessageRuns(AgentRuns):
-    """Manages the runs of messages."""
+    """Manages message runs."""
 
     kind = MESSAGE
     admits_without_locks = True
@@ -121,8 +121,8 @@ class MessageRuns(AgentRuns):
     def _answer(
         self, run: Run, ending: Ending, close: Close, budget_note: str | None
     ) -> tuple[Close, tuple[Effect, ...]]:
-        """The reply to the sender, or a note that there is none. No budget keeps a person from an answer, but it says
-        so."""
+        """The reply to the sender, or a note that there is none. A used-up budget does not stop the reply, but the
+        reply mentions it."""
         kept = _kept(run)
         channel, to = kept["channel"], kept["to"]
         if close.outcome != "succeeded":
@@ -149,8 +149,8 @@ def unanswered(owner_id: int) -> str:
 
 
 def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
-    """A busy agent is retried soon, not after an hour as for a schedule; then the sender is notified. So is the sender
-    if the agent's usage limit is reached: hours later the reply may be useless."""
+    """A busy agent is retried soon, not after an hour as for a schedule; then the sender is notified. The sender is
+    also notified if the agent's usage limit is reached: hours later the reply may be useless."""
     if isinstance(ending, Throttled) and ending.reason == "quota":
         return Close("failed", run.rung, ending.error, "quota", is_counted=False)
     if not isinstance(ending, Busy):

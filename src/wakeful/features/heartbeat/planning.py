@@ -40,7 +40,7 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
 def pause(
     tx: Tx, terms: HeartbeatTerms, *, now: Instant, until: Instant | None = None, reason: str | None = None
 ) -> None:
-    """Stop beats and retries until it is resumed, or until a time; requested turns still run."""
+    """Stop beats and retries until the heartbeat is resumed, or until `until`; requested turns still run."""
     heartbeat, before = hold(tx)
     if before.state == "disabled":
         raise Conflict(_SWITCHED_OFF)
@@ -54,7 +54,7 @@ def pause(
 
 
 def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
-    """Beat from now on; resets the error count."""
+    """Resume beats from now on; resets the error count."""
     heartbeat, before = hold(tx)
     if before.state == "disabled":
         raise Conflict(_SWITCHED_OFF)
@@ -77,7 +77,8 @@ def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
 
 
 def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> int:
-    """The store is a restored backup: beats since are missed and waiting events dropped; returns how many beats."""
+    """The store is a restored backup: beats since the backup are missed and waiting events dropped; returns how many
+    beats."""
     state = find(tx)
     if state is None:
         return 0
@@ -134,7 +135,7 @@ def _gaps(plan: Plan) -> list[Gap]:
 
 
 def taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    """Beats that already ran although they lie in the future; there are some only after the clock was set back."""
+    """Beats that already ran although they lie in the future, which happens only after the clock was set back."""
     if cadence.planned_through >= cadence.ran_through:
         return frozenset()
     return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))

@@ -47,6 +47,7 @@ def _line(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """Without control characters that a terminal or model could interpret; every line break becomes a plain one."""
+    """The text without control characters that a terminal or model could interpret; every line break becomes a plain
+    one."""
     lines = "\n".join(text.splitlines())
     return "".join(char if char in "\n\t" or char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in lines)

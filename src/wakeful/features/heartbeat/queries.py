@@ -1,4 +1,4 @@
-"""Queries on the heartbeat. Nothing here writes (L1)."""
+"""Queries on the heartbeat. Queries never write (L1)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -78,7 +78,7 @@ class HeartbeatView:
 
 
 def heartbeat_view(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
-    """Its current state; a heartbeat that was never started is disabled and empty."""
+    """The current state; a heartbeat that was never started is disabled and empty."""
     state = find(tx)
     if state is None:
         nothing: tuple[Wake, ...] = ()

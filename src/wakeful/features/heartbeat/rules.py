@@ -10,15 +10,15 @@ from wakeful.core.schedule.pre_check import PreCheck
 from wakeful.core.time.instants import MINUTE, Duration
 
 HEARTBEAT: Final = "heartbeat"
-"""The owner of its runs; reserved, so no schedule may use it as a slug."""
+"""The owner of the heartbeat's runs; reserved, so no schedule may use it as a slug."""
 
 TURN: Final = "turn"
-"""The kind of its runs."""
+"""The kind of the heartbeat's runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatTerms:
-    """How it beats. `enabled` concerns beats only: requested turns always run."""
+    """How the heartbeat beats. `enabled` concerns beats only: requested turns always run."""
 
     enabled: bool = False
     agent: str = "default"

@@ -102,7 +102,7 @@ class TurnRuns(AgentRuns):
 
 
 def _row_before(tx: Tx, run: Run, ending: Ending, close: Close, heartbeat: Heartbeat) -> Run | None:
-    """The row that a beat joins whose check found nothing: the one right before it, skipped for the same reason."""
+    """The row that a beat with nothing to do joins: the row right before it, skipped for the same reason."""
     nothing = ending.carries if isinstance(ending, Done) else None
     if not isinstance(nothing, NothingToDo) or not nothing.is_checked or run.attempt > 1:
         return None
@@ -117,7 +117,8 @@ def _row_before(tx: Tx, run: Run, ending: Ending, close: Close, heartbeat: Heart
 
 
 def _of_the_same_instant(effect: Effect) -> Effect:
-    """A retry right after the failed turn is another attempt, not another bad instant."""
+    """The effect of a retry's failure: a retry right after the failed turn is another attempt, not another bad
+    instant."""
     return replace(effect, counts="never") if isinstance(effect, Observed) and not effect.is_good else effect
 
 
@@ -153,7 +154,7 @@ def _judged(
     close = close._replace(reason=judged.verdict)
     if judged.text is None:
         return close, proven
-    # A turn only for events of schedules belongs to them: schedules with their own channel get the reply there.
+    # A turn only for schedules' events belongs to them: schedules with their own channel get the reply on it.
     is_theirs = reasons == {"cron"} and len(waiting) == len(carried)
     unless_told = waiting if is_theirs else ()
     return close, (*proven, Deliver(judged.text, run_id=run.run_id, slug=HEARTBEAT, unless_told=unless_told))

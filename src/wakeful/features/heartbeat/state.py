@@ -16,14 +16,14 @@ REPEATING: Final = frozenset({"blocked", "busy", "budget", OUTSIDE})
 
 
 class HeartbeatState(NamedTuple):
-    """Its rows."""
+    """The heartbeat's rows."""
 
     heartbeat: Heartbeat
     cadence: Cadence
 
 
 def hold(tx: Tx) -> HeartbeatState:
-    """Its rows, locked (in a read transaction, only read). The heartbeat's row first: it locks the others."""
+    """The heartbeat's rows, locked (in a read transaction, only read). Its own row comes first: it locks the others."""
     state = find(tx)
     if state is None:
         cure = "give this program an agent (@app.agent), or run the daemon on this store"
@@ -32,7 +32,7 @@ def hold(tx: Tx) -> HeartbeatState:
 
 
 def find(tx: Tx) -> HeartbeatState | None:
-    """Its rows, or None if they were never written."""
+    """The heartbeat's rows, or None if they were never written."""
     owner_id = tx.owners.find(HEARTBEAT)
     if owner_id is None:
         return None

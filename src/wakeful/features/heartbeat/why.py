@@ -131,7 +131,7 @@ def _past(row: Run) -> str:
 
 
 def _row_at(tx: Tx, at: Instant) -> Run | None:
-    """The newest row that started by then."""
+    """The newest row planned no later than `at`."""
     state = find(tx)
     return None if state is None else row_at(tx, state.heartbeat.owner_id, at)
 

@@ -1,4 +1,4 @@
-"""Agents in the ledger: each agent's last turn, and how many sessions it keeps for schedules."""
+"""Agents in the ledger: each agent's last turns, and how many sessions it keeps for schedules."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from wakeful.ports.store import Tx
 
 SCHEDULES_MAX: Final = 10_000
 RECENT_MAX: Final = 200
+TURNS_MAX: Final = 5
 _PAGE: Final = 500
 
 
@@ -20,8 +21,12 @@ _PAGE: Final = 500
 class AgentRecord:
     """One agent in the ledger."""
 
-    last_turn: RunView | None = None
+    turns: tuple[RunView, ...] = ()  # newest first, at most `TURNS_MAX`
     sessions: int = 0
+
+    @property
+    def last_turn(self) -> RunView | None:
+        return self.turns[0] if self.turns else None
 
 
 def agent_records(tx: Tx) -> dict[str, AgentRecord]:
@@ -38,9 +43,9 @@ def agent_records(tx: Tx) -> dict[str, AgentRecord]:
     for agent, cadence in newest.items():
         rows = [cadence.last_row_id] if cadence.last_row_id is not None else []
         for row in tx.runs.page(schedule_id=cadence.schedule_id, limit=1) if rows else ():
-            last[agent] = max(last.get(agent, 0), row.run_id)
+            last[agent] = sorted({*last.get(agent, ()), row.run_id}, reverse=True)[:TURNS_MAX]
     return {
-        name: AgentRecord(queries.run(tx, last[name]) if name in last else None, sessions[name])
+        name: AgentRecord(tuple(queries.run(tx, run_id) for run_id in last.get(name, ())), sessions[name])
         for name in {*last, *sessions}
     }
 
@@ -63,10 +68,10 @@ def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
     return found
 
 
-def _recent(tx: Tx) -> dict[str, int]:
-    """The newest run in each agent's lane, among the newest of all."""
-    found: dict[str, int] = {}
+def _recent(tx: Tx) -> dict[str, list[int]]:
+    """The newest runs in each agent's lane, among the newest of all."""
+    found: dict[str, list[int]] = {}
     for row in tx.runs.page(limit=RECENT_MAX):
         if row.lane is not None and row.lane.startswith(AGENT_LANE) and row.started_at is not None:
-            found.setdefault(row.lane.removeprefix(AGENT_LANE), row.run_id)
-    return found
+            found.setdefault(row.lane.removeprefix(AGENT_LANE), []).append(row.run_id)
+    return {agent: run_ids[:TURNS_MAX] for agent, run_ids in found.items()}

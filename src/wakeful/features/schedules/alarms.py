@@ -22,21 +22,26 @@ from wakeful.core.schedule.cadence import (
     turn_back,
     with_rows,
 )
+from wakeful.core.schedule.exclude import EXCLUDED
+from wakeful.core.schedule.labels import may_take
+from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import Timing, next_after, tally
 from wakeful.features.schedules.anchoring import anchored_behind
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.labels import gap_reason_of
 from wakeful.features.schedules.plain import advance, plain_starts
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.live import Live
+from wakeful.ports.plain import DueSchedule
 from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
 # Gaps that repeat instant after instant extend one row instead of adding one each.
-REPEATING: Final = frozenset({"blocked", "standby", "outside active hours"})
+REPEATING: Final = frozenset({"blocked", "standby", "outside active hours", EXCLUDED})
 
 
 class ScheduleAlarms:
@@ -51,31 +56,35 @@ class ScheduleAlarms:
         compilations: Compilations,
         terms: Live[Terms] | None = None,
         is_here: Callable[[Call], bool] | None = None,
+        labels: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._compilations = compilations
         self._terms = terms or Live(Terms())
         self.is_gated = False  # whether a gate may concern every run, so that none is plain
+        self._labels = labels  # of this node, as its row in the store says
         self._is_here = is_here  # whether this node has a callable; None: every node has all
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
         """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them. One query finds them by due
-        time, then they are split into plain and others, so that neither keeps the other waiting."""
-        rung = tx.plain.due(now=due_by, limit=limit)
+        time, then they are split into plain and others, so that neither group delays the other."""
+        labels = self._labels()
+        rung = _due(tx, labels, due_by, limit)
         if not rung:
             return RingResult((), 0)
-        compiled = self._compilations.of(tx, [(one.schedule_id, one.version) for one in rung])
+        compiled = self._compilations.of(tx, [(schedule.schedule_id, schedule.version) for schedule in rung])
         # due_by < now: there is no capacity for them
         is_possible = due_by == now and not self.is_gated and not self._terms.value.is_standby
-        plain = plain_starts(rung, compiled, now, self._is_here) if is_possible else {}
+        plain = plain_starts(rung, compiled, now, self._is_here, self._terms.value) if is_possible else {}
         due = advance(tx, plain) if plain else []
         if len(plain) == len(rung):
             return RingResult(due, len(rung))
-        others = tx.cadences.lock([one.schedule_id for one in rung if one.schedule_id not in plain])
+        others = tx.cadences.lock([schedule.schedule_id for schedule in rung if schedule.schedule_id not in plain])
         decisions = [
-            self._decide(tx, others[one.schedule_id], compiled[one.schedule_id], now, gap_reason)
-            for one in rung
-            if one.schedule_id in others
+            self._decide(tx, others[schedule.schedule_id], compiled[schedule.schedule_id], now, gap_reason)
+            for schedule in rung
+            if schedule.schedule_id in others
         ]
+        decisions = _kept(tx, decisions, labels)
         due += record(tx, decisions, now=now)
         effects = [seen for decision in decisions if (seen := _silence(decision, now)) is not None]
         return RingResult(due, len(rung), effects=effects)
@@ -130,7 +139,16 @@ class ScheduleAlarms:
             return RingDecision(cadence, (), compiled, cadence)  # a stale alarm: recompute it
         try:
             rules = informed(tx, compiled.rules, cadence.next_at)
-            plan = ring(cadence, rules, now=now, gap_reason=gap_reason, taken=taken_ahead(tx, cadence, now))
+            if compiled.run_on is not None and due < now - GRACE:
+                gap_reason = gap_reason_of(tx, compiled.run_on, due, gap_reason)
+            plan = ring(
+                cadence,
+                rules,
+                now=now,
+                gap_reason=gap_reason,
+                taken=taken_ahead(tx, cadence, now),
+                excluded=self._terms.value.excluded(compiled.definition),
+            )
         except Exception as error:  # a timing that cannot be computed must not stop the other schedules (L9)
             broken = _invalid(cadence, str(error) or type(error).__name__, now)
             return RingDecision(broken, (), compiled, replaced=cadence)
@@ -224,9 +242,33 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
     return due
 
 
+def _due(tx: Tx, labels: frozenset[str], due_by: Instant, limit: int) -> list[DueSchedule]:
+    """Schedules whose alarm is due and that a node with these labels may ring, oldest first."""
+    due = tx.plain.due(now=due_by, limit=limit)
+    queues = [queue for queue in tx.labelled.queues() if may_take(queue, labels)] if labels else []
+    if not queues:
+        return due
+    merged = [*due, *tx.labelled.due_schedules(queues, now=due_by, limit=limit)]
+    return sorted(merged, key=attrgetter("due_at", "schedule_id"))[:limit]
+
+
+def _kept(tx: Tx, decisions: Sequence[RingDecision], labels: frozenset[str]) -> list[RingDecision]:
+    """The schedules that need no label, or one that this node has. Their alarms were written by a node that knows no
+    labels; the definition decides, and the alarm is corrected."""
+    left = [
+        decision
+        for decision in decisions
+        if isinstance(decision.compiled, Compiled) and not may_take(decision.compiled.run_on, labels)
+    ]
+    alarms = [alarm_of(decision.before or decision.cadence, decision.compiled) for decision in left]
+    tx.alarms.set_many(sorted(alarms, key=attrgetter("ref")))
+    return [decision for decision in decisions if decision not in left] if left else list(decisions)
+
+
 def alarm_of(cadence: Cadence, compiled: Compiled | Broken) -> Alarm:
     """The alarm of a schedule, derived from its cadence."""
-    return Alarm(ALARM_SCHEDULE, cadence.schedule_id, rings_at(cadence, compiled), 1, None, 0)
+    run_on = None if isinstance(compiled, Broken) else compiled.run_on
+    return Alarm(ALARM_SCHEDULE, cadence.schedule_id, rings_at(cadence, compiled), 1, None, 0, run_on)
 
 
 def rings_at(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
@@ -252,7 +294,7 @@ def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> No
 
 
 def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
-    """The timing a gap was counted with, that of its version; None if no copy of it is left."""
+    """The timing that a gap was counted with, from its version; None if no copy is left."""
     if row.version == compiled.version:
         return compiled.rules.timing
     text = row.definition or tx.runs.kept_definition(row.schedule_id, row.version)
@@ -316,6 +358,7 @@ def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
         trigger=start.trigger,
         lane=compiled.lane,
         reason=None if start.behind is None else "queued",
+        run_on=compiled.run_on,
     )
 
 
@@ -324,13 +367,13 @@ _unplanned: Final = attrgetter("schedule_id", "version", *_STATE)
 
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
-    """Mark it invalid. One good instant after it was corrected ends its incident."""
+    """Mark the schedule invalid. One good instant after it was corrected ends its incident."""
     trouble = max(cadence.trouble, RECOVERING)
     return cadence._replace(state="invalid", state_reason=reason, state_at=now, trouble=trouble)
 
 
 def _silence(decision: RingDecision, now: Instant) -> Observed | None:
-    """Report immediately that nothing will ring any more, unless a person wanted it."""
+    """Report immediately that the schedule will not ring any more, unless a person wanted that."""
     schedule_id, missed = decision.cadence.schedule_id, _missed(decision.rows)
     alert = decision.compiled.policy.alert if isinstance(decision.compiled, Compiled) else None
     if decision.cadence.state == "invalid":
@@ -350,7 +393,7 @@ def _missed(rows: Sequence[Start | Gap]) -> list[Gap]:
 
 
 def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    """Instants that already ran although they lie in the future; there are some only after the clock was set back."""
+    """Instants that already ran although they lie in the future, which happens only after the clock was set back."""
     if cadence.planned_through >= cadence.ran_through:
         return frozenset()
     return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))

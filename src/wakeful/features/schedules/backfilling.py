@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 A request is one row (`ports.backfills.Backfill`): the instants, and a cursor. Its alarm creates one run at a time, in
 the transaction that moves the cursor, so that a crash neither loses nor repeats one. The next run follows when the
-last one has closed. Such a run has a key of its own, belongs to no instant of the ledger's tiling (L1), is never the
+last one has closed. Such a run has its own key, belongs to no instant of the ledger's tiling (L1), is never the
 schedule's open run, changes neither its error count nor its health, and has the lowest priority. It uses no capacity of
 regular runs (`engine.running.Runner.backfill_count`), so that it never delays one; in return there are few at a time.
 """
@@ -18,16 +18,18 @@ from wakeful.core.errors import refuse
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.runs import OUTSIDE_PLAN, Run
 from wakeful.core.run.transitions import planned
+from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.time.instants import SECOND, Duration, Instant, format_instant
 from wakeful.core.time.timing import AfterReset, Manual, Timing, instants_after
 from wakeful.features.schedules.compiled import KIND, Compiled, read_stored
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.backfills import ALARM_BACKFILL, Backfill, BackfilledRun, BackfillTrigger
 from wakeful.ports.handlers import Due, RingResult
-from wakeful.ports.store import ALARM_RUN, Alarm, Report, Schedule, Tx
+from wakeful.ports.store import Alarm, Report, Schedule, Tx, run_alarm
 
 INSTANTS_MAX: Final = 10_000
 PACE: Final[Duration] = 2 * SECOND
-"""How long after a run of a backfill the next one is looked at."""
+"""How long after a backfilled run the next one is considered."""
 BACKFILLS_MAX: Final = 4
 """How many runs of backfills may be open at a time, on all nodes."""
 _PAGE: Final = 1_000
@@ -42,21 +44,21 @@ class Wanted(NamedTuple):
     instants: tuple[Instant, ...]
 
 
-def backfill_of(tx: Tx, slug: str, *, since: Instant, until: Instant, now: Instant) -> Wanted:
-    """The instants in [since, until] that have neither succeeded nor are running."""
+def backfill_of(tx: Tx, slug: str, *, since: Instant, until: Instant, terms: Terms, now: Instant) -> Wanted:
+    """The instants in [since, until] that have neither succeeded nor are running, and are not on excluded days."""
     if until > now:
         refuse("until", f"is in the future (now is {format_instant(now)}); backfill runs past instants")
     if since > until:
         refuse("from", "is after `until`; give an earlier time")
     schedule = _find(tx, slug)
-    timing = _timing(schedule)
+    timing = terms.starting(_timing(schedule), decode_definition(schedule.definition))
     instants = list(_up_to_max(takewhile(lambda at: at <= until, instants_after(timing, since - 1))))
     done = _settled_well(tx, schedule.schedule_id, since)
     return Wanted(schedule, _not_requested(tx, schedule, [at for at in instants if at not in done]))
 
 
 def missed_since(tx: Tx, slug: str | None, *, since: Instant) -> list[Wanted]:
-    """The missed instants since a time, of one schedule or of all."""
+    """The missed instants since `since`, of one schedule or of all."""
     only = None if slug is None else _find(tx, slug).schedule_id
     ranges: dict[int, list[tuple[Instant, Instant]]] = {}
     for row in _rows(tx, only, "missed", since):
@@ -98,8 +100,8 @@ def stop(tx: Tx, slug: str, *, now: Instant) -> int:
     return left
 
 
-def replay(tx: Tx, run_id: int, *, now: Instant) -> int:
-    """Run the instant of a closed run once more; returns the id of the new run."""
+def replayable(tx: Tx, run_id: int) -> tuple[Run, Schedule]:
+    """A run that has ended, and its schedule; refused if it cannot be replayed."""
     original = tx.runs.lock([run_id]).get(run_id)
     if original is None:
         raise NotFound(f"there is no run {run_id}")
@@ -112,10 +114,16 @@ def replay(tx: Tx, run_id: int, *, now: Instant) -> int:
     schedule = tx.schedules.by_ids([original.schedule_id]).get(original.schedule_id)
     if schedule is None or schedule.deleted_at is not None:
         raise Conflict(f"the schedule of run {run_id} was removed")
+    return original, schedule
+
+
+def replay(tx: Tx, run_id: int, *, now: Instant) -> int:
+    """Run the instant of a closed run once more; returns the id of the new run."""
+    original, schedule = replayable(tx, run_id)
     run = _new_run(tx, schedule, original.planned_at, "replay", now)
     tx.runs.add_many([run])
     tx.backfills.add_run(BackfilledRun(run.run_id, run.schedule_id, run.planned_at, run_id))
-    tx.alarms.set_many([Alarm(ALARM_RUN, run.run_id, now, run.priority, run.lane, 0)])
+    tx.alarms.set_many([run_alarm(run, now)])
     return run.run_id
 
 
@@ -174,6 +182,7 @@ def _new_run(tx: Tx, schedule: Schedule, instant: Instant, trigger: BackfillTrig
         due_at=now,
         trigger=trigger,
         lane=compiled.lane if isinstance(compiled, Compiled) else None,
+        run_on=compiled.run_on if isinstance(compiled, Compiled) else None,
     )
 
 
@@ -231,7 +240,7 @@ def _settled_well(tx: Tx, schedule_id: int, since: Instant) -> frozenset[Instant
 
 
 def _not_requested(tx: Tx, schedule: Schedule, instants: Sequence[Instant]) -> tuple[Instant, ...]:
-    """Those without a run outside the plan that has not failed, and that no unfinished request contains."""
+    """The instants that no unfinished request contains and that no earlier backfill runs or ran successfully."""
     if not instants:
         return ()
     made = tx.backfills.runs_between(schedule.schedule_id, first=instants[0], last=instants[-1])

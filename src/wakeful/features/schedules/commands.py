@@ -21,13 +21,13 @@ from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import alarm_of, decided, record, rings_at, taken_ahead
-from wakeful.features.schedules.checks import Checked, refuse_past
+from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past
 from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, compile_new, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.plans import Beginning
-from wakeful.ports.store import ALARM_RUN, Alarm, NewSchedule, Schedule, Tx
+from wakeful.ports.store import ALARM_RUN, NewSchedule, Schedule, Tx, run_alarm
 
 
 class Put(NamedTuple):
@@ -42,11 +42,13 @@ class Put(NamedTuple):
 
 
 def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
-    """Write definitions: new ones in one batch, existing ones as edits. A refused one does not affect the others."""
+    """Write definitions: new ones in one batch, existing ones as edits. A refused definition does not affect the
+    others."""
     fates: dict[int, Put | Invalid] = {}
     for index, item in enumerate(checked):
         try:
             refuse_past(item.definition, now)
+            refuse_excluded(item)
             _refuse_unknown(tx, item.definition, hooks)
         except Invalid as refused:
             fates[index] = refused
@@ -57,7 +59,7 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Ins
     )
     known = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is None]
     new = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is not None]
-    created = compile_new((key, one) for key, one in zip(ids, encoded, strict=True) if key is not None)
+    created = compile_new((key, definition) for key, definition in zip(ids, encoded, strict=True) if key is not None)
     for index, compiled in zip(new, created, strict=True):
         fates[index] = Put(compiled.schedule_id, compiled.definition.slug, 1, True, True, compiled)
     if created:
@@ -105,7 +107,7 @@ def remove(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
 def pause(
     tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant, until: Instant | None = None, reason: str | None = None
 ) -> None:
-    """Start no run until it is resumed; a running one finishes."""
+    """Start no run until the schedule is resumed; a run in progress finishes."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state not in ("active", "paused"):
         raise Conflict(f"{slug} is {cadence.state}; only an active schedule can be paused")
@@ -116,7 +118,7 @@ def pause(
 
 
 def disable(tx: Tx, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
-    """Disable it until a person resumes it."""
+    """Disable a schedule until a person resumes it."""
     schedule, cadence = _hold(tx, slug)
     if cadence.state == "disabled":
         return
@@ -140,7 +142,7 @@ def resume_schedule(tx: Tx, slug: str, *, now: Instant) -> None:
 
 
 def acknowledge(tx: Tx, slug: str, *, now: Instant) -> None:
-    """Acknowledge its failure: close the incident; a failed one-shot is then done."""
+    """Acknowledge a schedule's failure: close the incident; a failed one-shot is then done."""
     schedule, cadence = _hold(tx, slug)
     tx.cadences.save_many([cadence._replace(trouble=WELL)])
     end_incident(tx, failing(schedule.schedule_id), now=now)
@@ -169,10 +171,11 @@ def run_now(tx: Tx, slug: str, *, now: Instant) -> int:
         due_at=now,
         trigger="manual",
         lane=compiled.lane,
+        run_on=compiled.run_on,
     )
     tx.runs.add_many([run])
     tx.cadences.save_many([cadence._replace(open_run_id=run_id, last_row_id=run_id)])
-    tx.alarms.set_many([Alarm(ALARM_RUN, run_id, now, run.priority, run.lane, 0)])
+    tx.alarms.set_many([run_alarm(run, now)])
     return run_id
 
 
@@ -189,7 +192,7 @@ def force_once(tx: Tx, slug: str, *, now: Instant) -> int:
         return run_now(tx, slug, now=now)
     if waiting.next_attempt_at is None or waiting.next_attempt_at > now:
         tx.runs.save_many([waiting._replace(next_attempt_at=now)])
-        tx.alarms.set_many([Alarm(ALARM_RUN, waiting.run_id, now, waiting.priority, waiting.lane, 0)])
+        tx.alarms.set_many([run_alarm(waiting, now)])
     return waiting.run_id
 
 
@@ -203,9 +206,10 @@ def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
 def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
     """Write the initial cadences and alarms. Schedules with the same rules start in the same way, which is computed
     once."""
-    together: dict[tuple[int, bool | None], list[Compiled]] = {}
+    together: dict[tuple[int, bool | None, str | None], list[Compiled]] = {}
     for compiled in created:
-        together.setdefault((id(compiled.rules), compiled.definition.enabled), []).append(compiled)
+        key = id(compiled.rules), compiled.definition.enabled, compiled.run_on
+        together.setdefault(key, []).append(compiled)
     tx.cadences.begin_many([_begin(tx, group, now) for group in together.values()])
 
 
@@ -214,7 +218,7 @@ def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
     state: State = "disabled" if first.definition.enabled is False else "active"
     reason = BY_PERSON if state == "disabled" else None
     cadence = begin(first.schedule_id, 1, informed(tx, first.rules), now=now, state=state, reason=reason)
-    return Beginning(cadence, rings_at(cadence, first), [compiled.schedule_id for compiled in group])
+    return Beginning(cadence, rings_at(cadence, first), [compiled.schedule_id for compiled in group], first.run_on)
 
 
 def _edit_or_refuse(
@@ -272,13 +276,15 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
         version += 1
     compiled = compile_definition(schedule.schedule_id, version, definition)
     if is_changed:
-        _refuse_past_edit(schedule, compiled, now)  # before anything is written: one of a batch is refused alone
+        # Before anything is written, so that one definition in a batch can be refused alone.
+        _refuse_past_edit(schedule, compiled, checked, now)
         _refuse_unknown(tx, definition, hooks)
         leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
         )
         _apply_edit(tx, schedule, cadence, compiled, now)
+        _place_elsewhere(tx, schedule, compiled)
     if definition.enabled is False:
         disable(tx, definition.slug, hooks=hooks, now=now)
     elif definition.enabled is True and cadence.state in ("disabled", "paused"):
@@ -294,7 +300,8 @@ def _refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:
 
 
 def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
-    """Writing the same `every` again without an anchor keeps the grid, so registering at each start is harmless."""
+    """The definition on its current grid: writing the same `every` again without an anchor keeps the grid, so
+    registering at each start is harmless."""
     definition = checked.definition
     if not checked.is_anchor_open or not isinstance(definition.timing, Every):
         return definition
@@ -332,11 +339,29 @@ def _apply_edit(tx: Tx, schedule: Schedule, was: Cadence, compiled: Compiled, no
     record(tx, [decided(plan, compiled, was, gaps_of=(schedule.version, schedule.definition))], now=now)
 
 
-def _refuse_past_edit(schedule: Schedule, compiled: Compiled, now: Instant) -> None:
-    """Refuse moving a single instant into the past; an unchanged one may lie there."""
+def _place_elsewhere(tx: Tx, schedule: Schedule, compiled: Compiled) -> None:
+    """Let other nodes ring its alarm and begin its waiting runs, if the labels it needs changed. A run that waits would
+    otherwise wait for a label that its owner has just replaced."""
+    before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    if isinstance(before, Compiled) and before.run_on == compiled.run_on:
+        return
+    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    tx.alarms.set_many([alarm_of(cadence, compiled)])
+    moved = [run._replace(run_on=compiled.run_on) for run in tx.runs.lock(open_ids(cadence)).values()]
+    moved = sorted(run for run in moved if run.outcome == "waiting")
+    alarms = tx.alarms.by_refs(ALARM_RUN, [run.run_id for run in moved])
+    tx.runs.save_many(moved)
+    tx.alarms.set_many([run_alarm(run, alarms[run.run_id].due_at) for run in moved if run.run_id in alarms])
+
+
+def _refuse_past_edit(schedule: Schedule, compiled: Compiled, checked: Checked, now: Instant) -> None:
+    """Refuse moving a single instant into the past or to an excluded day; an unchanged one may lie there."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not (isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing):
         refuse_past(compiled.definition, now)
+        refuse_excluded(checked)
+    elif before.definition.exclude != compiled.definition.exclude:
+        refuse_excluded(checked)
 
 
 def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:

@@ -1,4 +1,4 @@
-"""Compiled definitions, cached by version so that a stored text is parsed once and not at every instant."""
+"""Compiled definitions, cached by version so that stored text is parsed once, not at every instant."""
 
 from collections.abc import Iterable
 from functools import lru_cache
@@ -10,6 +10,7 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.definition import Definition, policy_of, rules_of
 from wakeful.core.schedule.definition_json import Encoded, decode_definition
+from wakeful.core.schedule.labels import queue_of
 from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
@@ -35,10 +36,11 @@ class Compiled(NamedTuple):
     policy: Policy
     lane: str | None
     is_plain: bool
+    run_on: str | None = None  # the queue of its alarm and runs (`core.schedule.labels`)
 
 
 def agent_of(compiled: Compiled) -> str | None:
-    """The agent it prompts, or None."""
+    """The agent that the definition prompts, or None."""
     action = compiled.definition.action
     return action.agent if isinstance(action, Prompt) else None
 
@@ -52,7 +54,7 @@ class Broken(NamedTuple):
 
 
 def lane_of(definition: Definition) -> str | None:
-    """The lane of its turns or other actions."""
+    """The lane of the definition's turns or other actions."""
     if definition.lane is None and isinstance(definition.action, Prompt):
         return f"{AGENT_LANE}{definition.action.agent}"
     return definition.lane
@@ -63,7 +65,8 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     # A check needs no lane: its run gets one when it found something.
     lane = None if definition.check is not None else lane_of(definition)
     rules, policy = rules_of(definition, schedule_id), policy_of(definition)
-    return Compiled(schedule_id, version, definition, rules, policy, lane, is_plain(definition))
+    queue = queue_of(definition.run_on)
+    return Compiled(schedule_id, version, definition, rules, policy, lane, is_plain(definition), queue)
 
 
 def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
@@ -76,8 +79,10 @@ def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
             shared, model = compile_definition(schedule_id, 1, encoded.definition), encoded.model
             compiled.append(shared)
         else:
-            rules, policy, lane, is_as_plain = shared.rules, shared.policy, shared.lane, shared.is_plain
-            compiled.append(Compiled(schedule_id, 1, encoded.definition, rules, policy, lane, is_as_plain))
+            own = encoded.definition
+            compiled.append(
+                Compiled(schedule_id, 1, own, shared.rules, shared.policy, shared.lane, shared.is_plain, shared.run_on)
+            )
     return compiled
 
 
@@ -110,7 +115,7 @@ class Compilations:
         return self.of(tx, [(run.schedule_id, run.version)]).get(run.schedule_id)
 
     def keep(self, compiled: Compiled | Broken) -> None:
-        """Cache it."""
+        """Cache a compiled definition."""
         self._cache.keep(compiled.schedule_id, compiled)
 
 
@@ -124,8 +129,16 @@ def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:
 
 @lru_cache(maxsize=READ_KEPT)
 def _compiled(schedule_id: int, version: int, text: str) -> Compiled:
-    """A page reads the same definitions again and again. What cannot be read is tried again: its zone may be back."""
+    """A page reads the same definitions again and again. An unreadable definition is tried again: its zone may be
+    back."""
     return compile_definition(schedule_id, version, decode_definition(text))
+
+
+def calendar_named(schedule: Schedule) -> str | None:
+    """The calendar file that a schedule names."""
+    compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    exclude = compiled.definition.exclude if isinstance(compiled, Compiled) else None
+    return None if exclude is None else exclude.calendar
 
 
 def slots_named(schedule: Schedule) -> tuple[str, ...]:

@@ -10,9 +10,21 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.core.schedule.labels import named
+from wakeful.core.time.instants import (
+    DAY,
+    INSTANT_MAX,
+    MINUTE,
+    SECOND,
+    Duration,
+    Instant,
+    format_duration,
+    format_instant,
+)
 from wakeful.engine.limits import manual_max
 from wakeful.features.schedules import queries
+from wakeful.features.schedules.labels import has_node
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.clock import Clock
 from wakeful.ports.names import names_of
 from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING
@@ -95,6 +107,8 @@ class Health:
             "lagMs": self.lag,
             "running": self.running,
             "waiting": self.waiting,
+            "failing": self.failing,
+            "late": self.late,
             "stuck": self.stuck,
             "overdueMs": self.overdue,
             "nodes": len(self.nodes),
@@ -121,6 +135,7 @@ def health(tx: Tx, *, now: Instant) -> Health:
         _orphans(held, live),
         _overdue(overdue, live),
         _parked(tx, waiting),
+        _labels(tx, live, now),
         *(of_schedules := _schedules(tx, now)).findings,
         _incidents(incidents := sum(row.stage != "watched" for row in tx.incidents.open())),
         _lone_nodes(nodes, now),
@@ -204,7 +219,7 @@ def _orphans(held: Sequence[Run], live: Sequence[Node]) -> Finding:
     alive = {node.node_id for node in live}
     lost = [run for run in held if run.outcome == "running" and run.owner not in alive]
     if not lost:
-        return Finding("orphans", "ok", "every running run belongs to a live node")
+        return Finding("orphans", "ok", "no run is left over from a dead node")
     sentence = f"{len(lost)} runs belong to a dead node; the next node that ticks takes them over"
     cure = None if live else "start a process that ticks: wakeful up"
     return Finding("orphans", "warn", sentence, cure)
@@ -240,6 +255,20 @@ def _parked(tx: Tx, waiting: Sequence[Run]) -> Finding:
     return Finding("lanes", "bad", sentence, "pause and resume their schedules", _slugs(tx, forgotten))
 
 
+def _labels(tx: Tx, live: Sequence[Node], now: Instant) -> Finding:
+    """Labels that schedules or runs need and no live node has: they wait until a node has one."""
+    wanted = [queue for queue in tx.labelled.queues() if not has_node(queue, live, now=now)]
+    if not wanted:
+        return Finding("labels", "ok", "every label that a schedule needs is on a living node")
+    schedules = tx.labelled.due_schedules(wanted, now=INSTANT_MAX, limit=NAMED_MAX)
+    runs = tx.labelled.due_runs(wanted, now=INSTANT_MAX, limit=NAMED_MAX)
+    waiting = {row.schedule_id for row in schedules} | {run.schedule_id for run in runs}
+    slugs = names_of(tx, waiting).values()
+    sentence = "; ".join(f"no live node has {named(queue)}" for queue in wanted[:NAMED_MAX])
+    cure = "start a node with the label, or add it to [node] labels in the wakeful.toml of one"
+    return Finding("labels", "warn", f"{sentence}; waiting: {', '.join(sorted(slugs))}", cure, sorted(slugs))
+
+
 class _Troubled(NamedTuple):
     findings: Sequence[Finding]
     failing: int
@@ -248,16 +277,30 @@ class _Troubled(NamedTuple):
 
 def _schedules(tx: Tx, now: Instant) -> _Troubled:
     """The schedules with problems, by kind."""
-    troubled = queries.chosen(tx, queries.Choice(limit=TROUBLED_MAX, is_troubled=True), now=now).schedules
+    troubled = queries.chosen(
+        tx, queries.Choice(limit=TROUBLED_MAX, is_troubled=True), now=now, terms=Terms()
+    ).schedules
     invalid = [view.slug for view in troubled if view.status == "invalid"]
     disabled = [view.slug for view in troubled if view.status == "disabled"]
     failing = [view.slug for view in troubled if view.health == "failing" and view.slug not in {*invalid, *disabled}]
     late = [view.slug for view in troubled if view.health == "late"]
     findings = [
-        _named("invalid", invalid, "cannot be read", "correct them: wakeful edit SLUG"),
-        _named("disabled", disabled, "were disabled after errors", "fix the cause, then: wakeful resume SLUG"),
-        _named("failing", failing, "are failing", "see why: wakeful why SLUG; list open incidents: wakeful alerts"),
-        _named("late", late, "are late", "see why: wakeful why SLUG"),
+        _named("invalid", invalid, "every schedule can be read", "cannot be read", "correct it: wakeful edit SLUG"),
+        _named(
+            "disabled",
+            disabled,
+            "no schedule was disabled after errors",
+            "disabled after errors",
+            "fix the cause, then: wakeful resume SLUG",
+        ),
+        _named(
+            "failing",
+            failing,
+            "no schedule is failing",
+            "failing",
+            "see why: wakeful why SLUG; list open incidents: wakeful alerts",
+        ),
+        _named("late", late, "no schedule is late", "late", "see why: wakeful why SLUG"),
     ]
     return _Troubled(findings, len(troubled) - len(late), len(late))
 
@@ -270,7 +313,7 @@ def _incidents(count: int) -> Finding:
 
 
 def _lone_nodes(nodes: Sequence[Node], now: Instant) -> Finding:
-    """A node that died while others continue is no outage, but someone should check it."""
+    """Find nodes that died while others continue: no outage, but someone should check."""
     live = [node for node in nodes if node.voided_at is None and node.lease_until > now]
     latest = {(node.host, node.name): node.started_at for node in sorted(live, key=lambda node: node.started_at)}
     died = [
@@ -288,7 +331,7 @@ def _lone_nodes(nodes: Sequence[Node], now: Instant) -> Finding:
 
 
 def _terms(live: Sequence[Node]) -> Finding:
-    """All nodes must report under the same rules."""
+    """Check that all nodes report under the same rules."""
     if len({node.terms for node in live if node.terms}) <= 1:
         return Finding("settings", "ok", "all nodes have the same [alerts] and [budgets]")
     named = ", ".join(f"{node.name} on {node.host}" for node in live[:NAMED_MAX])
@@ -296,12 +339,13 @@ def _terms(live: Sequence[Node]) -> Finding:
     return Finding("settings", "warn", f"nodes have different [alerts] or [budgets]: {named}", cure)
 
 
-def _named(name: str, slugs: Sequence[str], are: str, cure: str) -> Finding:
+def _named(name: str, slugs: Sequence[str], none: str, state: str, cure: str) -> Finding:
+    """The finding about schedules in a state; `none` if there are none."""
     if not slugs:
-        return Finding(name, "ok", f"no schedules {are}")
-    return Finding(
-        name, "warn", f"{len(slugs)} schedules {are}: {', '.join(slugs[:NAMED_MAX])}", cure, slugs[:NAMED_MAX]
-    )
+        return Finding(name, "ok", none)
+    count = "1 schedule" if len(slugs) == 1 else f"{len(slugs)} schedules"
+    named = ", ".join(slugs[:NAMED_MAX]) + (" and others" if len(slugs) > NAMED_MAX else "")
+    return Finding(name, "warn", f"{count} {state}: {named}", cure, slugs[:NAMED_MAX])
 
 
 def _slugs(tx: Tx, runs: Sequence[Run]) -> list[str]:

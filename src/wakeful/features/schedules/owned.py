@@ -1,30 +1,28 @@
-"""What agents write: one place decides for every way in (MCP, REST with an agent's token, the command line in a run).
+"""Schedules written by agents: one place decides for every entry point (MCP, REST with an agent's token, the command
+line in a run).
 
 An agent sees and changes what it owns. A new schedule, or a change of one, passes its limits; then it is written, or it
 becomes a proposal that a person decides on (`approvals`). All of it happens in one transaction under the agent's lock.
 """
 
 import json
-import secrets
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition, DeliverTo
-from wakeful.core.schedule.definition_json import decode_definition, encode_definition
+from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.schedule.health import BY_PERSON
 from wakeful.core.self_scheduling import limits
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.self_scheduling.proposals import (
-    CODE_LENGTH,
     EXPIRES,
+    Lineage,
     OwnedKind,
     Ownership,
     Proposal,
-    code_digest,
     is_near_copy,
     is_repeat,
     is_same,
@@ -32,25 +30,27 @@ from wakeful.core.self_scheduling.proposals import (
 from wakeful.core.time.instants import DAY, HOUR, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import Checked, refuse_past
+from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past
 from wakeful.features.schedules.owned_edits import edited
+from wakeful.features.schedules.owned_stops import (
+    BY_AGENT,
+    KEPT_FOR,
+    REMOVED,
+    STOPPED,
+    needs_person,
+    remember_stop,
+)
+from wakeful.features.schedules.proposing import add_proposal, new_code
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Schedule, Tx
 
-KEPT_FOR: Final = 90 * DAY
-"""How long decided proposals are kept."""
 REJECTED_FOR: Final = EXPIRES
-"""How long what a person rejected cannot be proposed again."""
+"""How long a rejected schedule cannot be proposed again."""
 RUNS_MAX: Final = 10_000
-BY_AGENT: Final = "paused by its agent"
-STOPPED: Final = "stopped"
-"""In place of who decided: an agent deleted what a person had stopped, which counts as rejected."""
 
 Result: TypeAlias = Literal["created", "updated", "unchanged", "pending"]
-_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
-"""Of codes: without the characters that are mistaken for one another."""
 AskPerson: TypeAlias = Callable[[Tx, Proposal, str], None]
-"""Tells those who may approve by chat of a proposal and its code."""
+"""Sends a proposal and its code to those who may approve by chat."""
 
 
 class Actor(NamedTuple):
@@ -65,7 +65,7 @@ class Actor(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What became of a write."""
+    """The result of a write."""
 
     result: Result
     slug: str
@@ -86,7 +86,7 @@ def put(
     ask: AskPerson,
     now: Instant,
 ) -> Written:
-    """Write a schedule of an agent: created, updated, left as it is, or proposed."""
+    """Write an agent's schedule: created, updated, left unchanged, or proposed."""
     tx.ownerships.lock(actor.agent)
     tx.proposals.prune(before=now - KEPT_FOR)
     slug = checked.definition.slug
@@ -104,12 +104,14 @@ def put(
     if again is not None:
         return again
     refuse_past(definition, now)
+    refuse_excluded(checked)
     limits.check_interval(definition, terms)
     depth = actor.depth + 1
     limits.check_depth(depth, terms)
     if kind != "wake" and not was_live and not _is_pending(tx, actor.agent, slug, now):
         limits.check_number(_count(tx, actor.agent, now), terms)
     is_asked = limits.wake_needs_approval(depth, terms) if kind == "wake" else limits.needs_approval(definition, terms)
+    is_asked = is_asked or needs_person(tx, actor.agent, definition, owned(tx, actor.agent), now=now)
     if existing is None and (kind == "wake" or not is_asked):
         limits.check_wakes(_started(tx, actor.agent, definition, now), terms)
     if is_asked:
@@ -127,7 +129,7 @@ def put(
 
 
 def deepen(tx: Tx, schedule_id: int, depth: int) -> None:
-    """A schedule is as deep as the deepest run that wrote it, so that a chain of changes ends as well."""
+    """Set a schedule's depth to that of the deepest run that wrote it, so that a chain of changes ends as well."""
     row = tx.ownerships.by_ids([schedule_id])[schedule_id]
     if depth > row.depth:
         tx.ownerships.add(row._replace(depth=depth))
@@ -169,7 +171,8 @@ def ownership_of(
 
 
 def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> Schedule | None:
-    """The schedule of that slug, if it is the agent's own. One of a person in its namespace is not."""
+    """The schedule with that slug, if the agent owns it. A person's schedule in the agent's namespace does not
+    count."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     proposal = pending_of(tx, agent, slug, now)
     owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
@@ -181,7 +184,7 @@ def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> S
 
 
 def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Definition, now: Instant) -> Written | None:
-    """Whether this is there already, under this name or another: nothing is written then, and nothing lives longer."""
+    """Whether the schedule already exists under this or another name; if so, nothing is written or extended."""
     slug = definition.slug
     waiting = tx.proposals.pending(now=now, owner=agent)
     for proposal in waiting:
@@ -202,7 +205,7 @@ def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Defin
 
 
 def _same_wake(tx: Tx, actor: Actor, definition: Definition, now: Instant) -> Written | None:
-    """A `wake_me` with the same text from the same run, as after a crash: it is one."""
+    """An existing `wake_me` with the same text from the same run, as after a crash: both count as one."""
     rows = {} if actor.run_id is None else {row.schedule_id: row for row in tx.ownerships.of_owner(actor.agent)}
     same = [row.schedule_id for row in rows.values() if row.kind == "wake" and row.run_id == actor.run_id]
     for schedule in tx.schedules.by_ids(same).values():
@@ -214,6 +217,8 @@ def _same_wake(tx: Tx, actor: Actor, definition: Definition, now: Instant) -> Wr
 
 def _refuse_rejected(tx: Tx, agent: str, definition: Definition, now: Instant) -> None:
     for proposal in tx.proposals.rejected(agent, since=now - REJECTED_FOR):
+        if proposal.decided_by == REMOVED:
+            continue  # a person has to approve it again
         at, is_stop = format_instant(proposal.decided_at or now), proposal.decided_by == STOPPED
         is_here = is_stop and proposal.slug == definition.slug
         if is_here or is_repeat(decode_definition(proposal.definition), definition):
@@ -228,7 +233,7 @@ def _is_live(tx: Tx, schedule: Schedule) -> bool:
 
 
 def owned(tx: Tx, agent: str, *, is_live: bool = True) -> list[Schedule]:
-    """The schedules of an agent; the live ones only, or the finished ones too. Its `wake_me` are not counted."""
+    """An agent's schedules: live ones only, or finished ones too; `wake_me` excluded."""
     rows = {row.schedule_id: row for row in tx.ownerships.of_owner(agent)}
     schedules = tx.schedules.by_ids(rows)
     cadences = tx.cadences.lock(sorted(rows)) if is_live else {}
@@ -241,7 +246,7 @@ def owned(tx: Tx, agent: str, *, is_live: bool = True) -> list[Schedule]:
 
 
 def _count(tx: Tx, agent: str, now: Instant) -> int:
-    """How many schedules an agent has, those that wait for approval included."""
+    """How many schedules an agent has, including those that wait for approval."""
     live = {schedule.schedule_id for schedule in owned(tx, agent)}
     waiting = [row for row in tx.proposals.pending(now=now, owner=agent) if row.kind != "wake"]
     return len(live) + len([row for row in waiting if row.schedule_id not in live])
@@ -270,7 +275,7 @@ def _propose(
     ask: AskPerson,
     now: Instant,
 ) -> Written:
-    """A proposal, in place of the one there may be for this slug; nothing of it is planned."""
+    """Write a proposal, replacing any earlier one for this slug; nothing is planned."""
     limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
     _close_pending(tx, actor.agent, definition.slug, now)
     proposal = _ask_for(tx, actor, existing, definition, kind, note, terms, ask, now)
@@ -288,64 +293,20 @@ def _ask_for(
     ask: AskPerson,
     now: Instant,
 ) -> Proposal:
-    """A new proposal; the approvers get it with a code."""
+    """Write a new proposal and send it to the approvers with a code."""
     code = new_code() if terms.approvers else None
-    proposal = _proposal(tx, actor, existing, definition, kind, note, code, now)
+    lineage = Lineage(actor.run_id, actor.run_slug, actor.depth + 1)
+    proposal = add_proposal(tx, actor.agent, lineage, existing, definition, kind, note, code, now)
     if code is not None:
         ask(tx, proposal, code)
     return proposal
 
 
-def _proposal(
-    tx: Tx,
-    actor: Actor,
-    existing: Schedule | None,
-    definition: Definition,
-    kind: OwnedKind,
-    note: str | None,
-    code: str | None,
-    now: Instant,
-) -> Proposal:
-    text = encode_definition(replace(definition, enabled=None))
-    proposal = Proposal(
-        proposal_id=new_proposal_id(),
-        owner=actor.agent,
-        slug=definition.slug,
-        kind=kind,
-        definition=text,
-        schedule_id=None if existing is None else existing.schedule_id,
-        base_version=None if existing is None else existing.version,
-        note=note,
-        run_id=actor.run_id,
-        run_slug=actor.run_slug,
-        depth=actor.depth + 1,
-        status="pending",
-        asked_at=now,
-        expires_at=now + EXPIRES,
-        decided_at=None,
-        decided_by=None,
-        code_digest=None,
-    )
-    if code is not None:
-        proposal = proposal._replace(code_digest=code_digest(code, proposal))
-    tx.proposals.add(proposal)
-    return proposal
-
-
-def new_proposal_id() -> str:
-    return f"p{secrets.token_hex(4)}"
-
-
-def new_code() -> str:
-    """A code for one decision by chat."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
-
-
 def propose_file(
     tx: Tx, checked: Checked, *, host: str, terms: SelfSchedulingTerms, ask: AskPerson, now: Instant
 ) -> Proposal | None:
-    """The proposal for a definition file that appeared while an agent's program was running here: the program may have
-    written it. None if there is no such program, or nothing to approve."""
+    """The proposal for a definition file that appeared while an agent's program was running on this machine: the
+    program may have written it. None if there is no such program, or nothing to approve."""
     definition = checked.definition
     if definition.slug in tx.schedules.by_slugs([definition.slug]) or not limits.needs_approval(definition, terms):
         return None
@@ -383,7 +344,7 @@ def _at_work(tx: Tx, host: str) -> Actor | None:
 
 
 def find(tx: Tx, agent: str, slug: str) -> Schedule | None:
-    """The agent's own schedule of that slug; None if there is none, whoever else may have one."""
+    """The agent's own schedule with that slug; None if it has none, even if someone else does."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
     return schedule if owner is not None and owner.owner == agent else None
@@ -394,7 +355,7 @@ def pending_of(tx: Tx, agent: str, slug: str, now: Instant) -> Proposal | None:
 
 
 def pause(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
-    """Pause an own schedule. A pause that a person made stays the person's."""
+    """Pause one of the agent's schedules. A person's pause stays a person's."""
     _own(tx, agent, slug, now)
     schedule = tx.schedules.by_slugs([slug])[slug]
     if tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id].state != "paused":
@@ -402,7 +363,7 @@ def pause(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) ->
 
 
 def resume(tx: Tx, agent: str, slug: str, *, now: Instant) -> None:
-    """Resume an own schedule, unless a person stopped it."""
+    """Resume one of the agent's schedules, unless a person stopped it."""
     _own(tx, agent, slug, now)
     schedule = tx.schedules.by_slugs([slug])[slug]
     cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
@@ -417,25 +378,15 @@ def resume(tx: Tx, agent: str, slug: str, *, now: Instant) -> None:
 
 
 def remove(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
-    """Remove an own schedule, and withdraw what was proposed for it."""
+    """Remove one of the agent's schedules, and withdraw proposals for it."""
     tx.ownerships.lock(agent)
     withdrawn = _close_pending(tx, agent, slug, now, "withdrawn")
     schedule = find(tx, agent, slug)
     if schedule is not None:
-        _remember_stop(tx, agent, schedule, now)
+        remember_stop(tx, agent, schedule, now)
         commands.remove(tx, slug, hooks=hooks, now=now)
     elif not withdrawn:
         raise missing(slug)
-
-
-def _remember_stop(tx: Tx, agent: str, schedule: Schedule, now: Instant) -> None:
-    """What a person stopped stays stopped: it cannot be deleted and created again."""
-    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
-    if cadence.state in ("active", "done") or cadence.state_reason == BY_AGENT:
-        return
-    definition = decode_definition(schedule.definition)
-    stopped = _proposal(tx, Actor(agent), schedule, definition, "schedule", None, None, now)
-    tx.proposals.save([stopped._replace(status="rejected", decided_at=now, decided_by=STOPPED)])
 
 
 def _own(tx: Tx, agent: str, slug: str, now: Instant) -> None:

@@ -1,4 +1,4 @@
-"""An agent's change of a schedule that exists: what it may replace, and what stays as a person set it."""
+"""An agent's edit of an existing schedule: what it may replace, and what stays as a person set it."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -6,6 +6,7 @@ from dataclasses import replace
 from wakeful.core.refusals import Conflict
 from wakeful.core.schedule.actions import ActionSpec, Command, Prompt
 from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.exclude import Exclude
 from wakeful.core.self_scheduling.limits import Limited
 from wakeful.core.time.instants import format_instant
 
@@ -13,7 +14,8 @@ PERSIST = "persistSession"
 
 
 def edited(before: Definition, wanted: Definition, given: Collection[str], *, is_live: bool) -> Definition:
-    """The stored definition with what the agent gave. Its end stays while it is live; an earlier one may be given."""
+    """The stored definition with the agent's changes. A live schedule keeps its end, unless the agent gives an earlier
+    one."""
     is_other = type(before.action) is not type(wanted.action)
     if is_other and (before.budget is not None or before.check is not None):
         raise Conflict(
@@ -27,10 +29,22 @@ def edited(before: Definition, wanted: Definition, given: Collection[str], *, is
         deliver=wanted.deliver if is_other or "deliver" in given else before.deliver,
         timeout=wanted.timeout if "timeout" in given else before.timeout,
         expires_at=wanted.expires_at,
+        exclude=_excluded(before, wanted.exclude) if "exclude" in given else before.exclude,
     )
     if is_other:
         changed = replace(changed, success=None, retry=None)
     return _ending(before, changed, given) if is_live else changed
+
+
+def _excluded(before: Definition, wanted: Exclude | None) -> Exclude | None:
+    """The excluded days: an agent can add dates. It cannot tell who excluded the others, so it cannot remove any."""
+    if before.exclude is None or wanted is None:
+        return wanted or before.exclude
+    missing = sorted(set(before.exclude.dates) - set(wanted.dates))
+    if missing or wanted.timezone not in (None, before.exclude.timezone):
+        kept = ", ".join(missing) or "its timezone"
+        raise Conflict(f"an agent cannot remove what {before.slug} excludes ({kept}); add dates to those it has")
+    return replace(before.exclude, dates=wanted.dates)
 
 
 def _ending(before: Definition, changed: Definition, given: Collection[str]) -> Definition:

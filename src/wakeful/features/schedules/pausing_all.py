@@ -1,7 +1,7 @@
 """`pause --all` and `resume --all`: all schedules in one commit.
 
-What was paused this way carries the reason `WITH_ALL`, so that resuming all leaves alone what was paused or disabled by
-itself, before or since."""
+Schedules paused this way carry the reason `WITH_ALL`, so that resuming all leaves alone those paused or disabled
+separately, before or after."""
 
 from collections.abc import Callable, Iterator
 from typing import Final

@@ -8,6 +8,7 @@ from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.plain import Following, following
 from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.compiled import KIND, Broken, Compiled
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.handlers import Due
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.store import Tx
@@ -27,10 +28,12 @@ def plain_starts(
     compiled: Mapping[int, Compiled | Broken],
     now: Instant,
     is_here: Callable[[Call], bool] | None,
+    terms: Terms,
 ) -> dict[int, PlainStart]:
     """The due schedules that take the plain path. Their next instant is computed once for equal rules.
 
-    `is_here` says whether this node has a callable; None: every node has all."""
+    `is_here` says whether this node has a callable; None: every node has all. A schedule with its own excluded days is
+    not plain; an instant on a day that is excluded for all schedules is left to the general path."""
     starts: dict[int, PlainStart] = {}
     computed: dict[tuple[int, Instant, Instant], Following | None] = {}
     for schedule_id, _, instant, due_at, is_clear in rung:
@@ -38,6 +41,8 @@ def plain_starts(
         if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
             continue
         action = known.definition.action
+        if terms.exclude is not None and terms.excludes(known.definition, instant):
+            continue
         if is_here is not None and isinstance(action, Call) and not is_here(action):
             continue
         key = id(known.rules), instant, due_at

@@ -7,14 +7,16 @@ from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.refusals import NotFound
-from wakeful.core.run.runs import ERRORS, Outcome, Run
+from wakeful.core.run.runs import ERRORS, NOT_RUN, Attempt, Outcome, Run
 from wakeful.core.run.settlement import BACKFILLED
-from wakeful.core.schedule.actions import ActionSpec, Call, Command, Event, Http, Prompt
+from wakeful.core.schedule.actions import ActionSpec, Call, Command, Dispatch, Event, Http, Prompt
 from wakeful.core.schedule.health import TROUBLED, Health
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.labels import due_cadences
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import (
     RunDelivery,
     RunView,
@@ -71,8 +73,8 @@ class Stats:
 
 
 class Choice(NamedTuple):
-    """Filters for schedules: after a slug, by status or health, with a text in the slug or action, in trouble (failing
-    or late), finished; or only these slugs, if they exist."""
+    """Filters for schedules: after a slug, by status or health, with a string in the slug or action, with problems
+    (failing or late), finished; or only these slugs, if they exist."""
 
     after: str | None = None
     limit: int = 100
@@ -99,10 +101,10 @@ class Pulse(NamedTuple):
     stuck: list[int]  # runs whose end could not be proven, newest first, bounded
 
 
-def get(tx: Tx, slug: str, *, now: Instant, compiled: Compiled | None = None) -> ScheduleView:
+def get(tx: Tx, slug: str, *, now: Instant, terms: Terms, compiled: Compiled | None = None) -> ScheduleView:
     """One schedule, or a proposal for one; `compiled` spares reading its definition again after it was written."""
     try:
-        return _views(tx, [_find(tx, slug)], now, compiled)[0]
+        return _views(tx, [_find(tx, slug)], now, terms, compiled)[0]
     except NotFound:
         proposal = proposed(tx, slug, now=now)
         if proposal is None:
@@ -111,19 +113,21 @@ def get(tx: Tx, slug: str, *, now: Instant, compiled: Compiled | None = None) ->
 
 
 def proposed(tx: Tx, slug: str, *, now: Instant) -> Proposal | None:
-    """What an agent proposed under this slug, while it waits for a person."""
+    """The agent's proposal for this slug, while it waits for a person."""
     newest = next(iter(tx.proposals.of_slug(slug, limit=1)), None)
     return newest if newest is not None and newest.status_at(now) == "pending" else None
 
 
-def page(tx: Tx, *, after: str | None, limit: int, now: Instant, contains: str | None = None) -> list[ScheduleView]:
+def page(
+    tx: Tx, *, after: str | None, limit: int, now: Instant, terms: Terms, contains: str | None = None
+) -> list[ScheduleView]:
     """Schedules in slug order after a slug."""
-    return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains), now)
+    return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains), now, terms)
 
 
-def chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
-    """A page of the schedules that match, in slug order, with those that wait for a person's approval."""
-    page = _chosen(tx, choice, now=now)
+def chosen(tx: Tx, choice: Choice, *, now: Instant, terms: Terms) -> Page:
+    """A page of the schedules that match, in slug order, including those that wait for a person's approval."""
+    page = _chosen(tx, choice, now=now, terms=terms)
     waiting = [view for view in map(view_proposal, _new_proposals(tx, choice, now)) if _is_within(view, choice, page)]
     if not waiting:
         return page
@@ -150,24 +154,25 @@ def _is_within(view: ScheduleView, choice: Choice, page: Page) -> bool:
     return is_after and is_before and (choice.contains or "").casefold() in _searched(view)
 
 
-def _chosen(tx: Tx, choice: Choice, *, now: Instant) -> Page:
+def _chosen(tx: Tx, choice: Choice, *, now: Instant, terms: Terms) -> Page:
     """A page of the schedules that match, in slug order.
 
     A search reads `SEARCH_MAX` at most: if few match, a page is short or even empty, and its `next` continues."""
     after, limit, status, contains, slugs, is_troubled, health, is_finished, owner = choice
     if slugs is not None:
         named = tx.schedules.by_slugs(sorted(set(slugs)))
-        return Page(_views(tx, [named[slug] for slug in sorted(named)], now), None)
+        return Page(_views(tx, [named[slug] for slug in sorted(named)], now, terms), None)
     is_plain = status is None and not contains and not is_troubled and health is None and is_finished is None
     if is_plain and owner is None:
         rows = tx.schedules.page(after=after, limit=limit + 1)
-        return Page(_views(tx, rows[:limit], now), rows[limit - 1].slug if len(rows) > limit else None)
+        return Page(_views(tx, rows[:limit], now, terms), rows[limit - 1].slug if len(rows) > limit else None)
     wanted = (contains or "").casefold()
     views: list[ScheduleView] = []
     step = _candidates(tx, choice, now)
     for _ in range(SEARCH_MAX // SEARCH_STEP):
         rows = step(after=after, limit=SEARCH_STEP)
-        for view in _views(tx, [row for row in rows if wanted in f"{row.slug} {row.definition}".casefold()], now):
+        matching = [row for row in rows if wanted in f"{row.slug} {row.definition}".casefold()]
+        for view in _views(tx, matching, now, terms):
             if (
                 status in (None, view.status)
                 and health in (None, view.health)
@@ -213,7 +218,7 @@ def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
 
 def late(tx: Tx, now: Instant) -> list[Schedule]:
     """Schedules that may be late, in slug order: an alarm or run was due over a minute ago, or a run waits."""
-    cadences = tx.cadences.due(now=now - GRACE, limit=LATE_MAX)
+    cadences = due_cadences(tx, now=now - GRACE, limit=LATE_MAX)
     ids = {cadence.schedule_id for cadence in cadences}
     ids |= {run.schedule_id for run in _waiting(tx) if run.started_at is None and run.due_at < now - GRACE}
     return _living(tx, ids)
@@ -244,17 +249,22 @@ def runs(
 ) -> list[RunView]:
     """Ledger rows, newest first, of one schedule (or a removed one) or of all, optionally with one outcome."""
     try:
-        schedule_id = None if slug is None else _recorded(tx, slug)
+        schedule_id = None if slug is None else recorded_id(tx, slug)
     except NotFound:
         if slug is not None and any(row.status == "pending" for row in tx.proposals.of_slug(slug, limit=1)):
             return []
         raise
-    rows = tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome)
+    return run_views(tx, tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome))
+
+
+def run_views(tx: Tx, rows: Sequence[Run]) -> list[RunView]:
+    """Ledger rows as shown to people."""
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
     said = _deliveries(tx, [row.run_id for row in rows])
     cancels = tx.cancels.among([row.run_id for row in rows])
     outside = tx.backfills.of_runs([row.run_id for row in rows if row.trigger in BACKFILLED])
+    nodes = _node_names(tx, rows, [attempt for of_run in attempts.values() for attempt in of_run])
     return [
         view_run(
             row,
@@ -263,6 +273,7 @@ def runs(
             said.get(row.run_id, ()),
             cancels.get(row.run_id),
             outside.get(row.run_id),
+            nodes,
         )
         for row in rows
     ]
@@ -278,7 +289,13 @@ def run(tx: Tx, run_id: int) -> RunView:
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]
     attempts, said = tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id, ())
     cancel, outside = tx.cancels.among([run_id]).get(run_id), tx.backfills.of_runs([run_id]).get(run_id)
-    return view_run(row, slug, attempts, said, cancel, outside)
+    return view_run(row, slug, attempts, said, cancel, outside, _node_names(tx, [row], attempts))
+
+
+def _node_names(tx: Tx, rows: Sequence[Run], attempts: Sequence[Attempt]) -> dict[int, str]:
+    """The names of the nodes that ran these runs."""
+    owners = {row.owner for row in rows} | {attempt.owner for attempt in attempts}
+    return tx.nodes.names(owner for owner in owners if owner is not None)
 
 
 def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
@@ -288,12 +305,12 @@ def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
     return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in deliveries.items()}
 
 
-def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
+def stats(tx: Tx, slug: str, *, since: Instant, now: Instant, terms: Terms) -> Stats:
     """Counts, success rate, durations and streak since a time, for a schedule or another owner of runs."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
-    owner_id = _recorded(tx, slug) if schedule is None else schedule.schedule_id
+    owner_id = recorded_id(tx, slug) if schedule is None else schedule.schedule_id
     tallied = tx.totals.tallied(owner_id, since=since, limit=DURATIONS_MAX)
-    view = None if schedule is None else _views(tx, [schedule], now)[0]
+    view = None if schedule is None else _views(tx, [schedule], now, terms)[0]
     errors = sum(tallied.by_outcome.get(outcome, 0) for outcome in ERRORS)
     succeeded = tallied.by_outcome.get("succeeded", 0)
     closed = succeeded + errors
@@ -312,7 +329,7 @@ def stats(tx: Tx, slug: str, *, since: Instant, now: Instant) -> Stats:
     )
 
 
-def _recorded(tx: Tx, name: str) -> int:
+def recorded_id(tx: Tx, name: str) -> int:
     """The ledger id for a name: a current schedule, another owner of runs, or the last removed schedule with that
     slug."""
     known = owner_of(tx, name)
@@ -330,7 +347,9 @@ def _find(tx: Tx, slug: str) -> Schedule:
     return schedule
 
 
-def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compiled | None = None) -> list[ScheduleView]:
+def _views(
+    tx: Tx, schedules: Sequence[Schedule], now: Instant, terms: Terms, compiled: Compiled | None = None
+) -> list[ScheduleView]:
     """Views in a fixed number of queries, however many schedules there are."""
     ids = [schedule.schedule_id for schedule in schedules]
     cadences = tx.cadences.lock(ids)
@@ -338,6 +357,8 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compil
     open_ids = [cadence.open_run_id for cadence in cadences.values() if cadence.open_run_id is not None]
     opened = tx.runs.lock(open_ids) if open_ids else {}
     owned = tx.ownerships.by_ids(ids)
+    nodes = tx.nodes.of_newest_runs(ids) if compiled is None else {}
+    spending = tx.charges.spending_of(ids) if compiled is None else {}
     return [
         view_schedule(
             schedule,
@@ -346,7 +367,10 @@ def _views(tx: Tx, schedules: Sequence[Schedule], now: Instant, compiled: Compil
             opened.get(cadence.open_run_id) if cadence.open_run_id is not None else None,
             alarms[schedule.schedule_id].due_at if schedule.schedule_id in alarms else None,
             now=now,
+            terms=terms,
             ownership=owned.get(schedule.schedule_id),
+            spending=spending.get(schedule.schedule_id),
+            node=nodes.get(schedule.schedule_id),
         )
         for schedule in schedules
         for cadence in [cadences[schedule.schedule_id]]
@@ -368,6 +392,8 @@ def _words(action: ActionSpec) -> str:
             return url
         case Call(target=target):
             return target
+        case Dispatch(celery=celery):
+            return celery.task
 
 
 def _percentile(ordered: Sequence[Duration], percent: int) -> Duration | None:
@@ -375,11 +401,13 @@ def _percentile(ordered: Sequence[Duration], percent: int) -> Duration | None:
 
 
 def _streak(newest_first: Sequence[Outcome]) -> int:
-    if not newest_first:
+    """Successes in a row, or errors as a negative number. What was skipped when it was to start is neither."""
+    ran = [outcome for outcome in newest_first if outcome not in NOT_RUN]
+    if not ran:
         return 0
-    is_success = newest_first[0] == "succeeded"
+    is_success = ran[0] == "succeeded"
     length = 0
-    for outcome in newest_first:
+    for outcome in ran:
         if (outcome == "succeeded") != is_success:
             break
         length += 1

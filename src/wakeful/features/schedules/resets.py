@@ -1,4 +1,4 @@
-"""Schedules that wait for the reset of a quota slot; the reported resets are stored here.
+"""Schedules that wait for the reset of a quota slot; this module stores the reported resets.
 
 The quota feature reports each reset as a `Replan`. The newest one of each slot is kept in the store, and the schedules
 that wait for it get their next instant, under their own locks. The instant of a past reset stays, even if its offset is

@@ -42,7 +42,7 @@ Forgo: TypeAlias = Callable[[Tx, Instant], int]
 async def adopt_copy(
     store: Store, hooks: EngineHooks, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
 ) -> Adopted | None:
-    """Adopt the store if it carries a backup marker; None if it is no restored backup."""
+    """Adopt the store if it carries a backup marker; None if it is not a restored backup."""
     written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
     if not written:
         return None

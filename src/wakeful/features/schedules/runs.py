@@ -15,7 +15,7 @@ from wakeful.core.run.results import (
     kept_while_waiting,
     session_of,
 )
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import Run, idempotency_key
 from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, release, settle
 from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
@@ -30,7 +30,7 @@ from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Comp
 from wakeful.features.schedules.replies import reply_of
 from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
-from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, StoreUnavailable, Tx
+from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, StoreUnavailable, Tx, run_alarm
 
 log = logging.getLogger("wakeful.schedules")
 
@@ -128,8 +128,8 @@ class ScheduleRuns:
         return Settled(settlement, effects, joins=before), moved
 
     def settle_plain(self, tx: Tx, ended: Sequence[tuple[Run, Ending]], *, node_id: int, now: Instant) -> set[int]:
-        """Settle the plain successes. Only if all endings are of schedules: owners are locked kind by kind, before any
-        run."""
+        """Settle the plain successes, but only if all endings belong to schedules: owners are locked kind by kind,
+        before any run."""
         candidates = [run for run, ending in ended if is_plain_success(run, ending)]
         if not candidates or any(run.kind != KIND for run, _ in ended):
             return set()
@@ -169,7 +169,7 @@ class ScheduleRuns:
     def _job(self, run: Run, compiled: Compiled | Broken) -> Job | str:
         if isinstance(compiled, Broken):
             return compiled.reason
-        key = f"{self._store_id}-{run.schedule_id}-{run.occurrence}"
+        key = idempotency_key(self._store_id, run)
         receipt_url = None if self._receipt_url is None else self._receipt_url(run.run_id)
         fire = Fire.of(run, compiled.definition.slug, key, receipt_url)
         definition, spec = compiled.definition, spec_of(run, compiled.definition)
@@ -268,7 +268,7 @@ _UNREADABLE: Final = Policy(NO_RETRY, "unknown", 0, None)
 def _wake_queued(tx: Tx, run_ids: Sequence[int], now: Instant) -> None:
     """Make the run queued behind the closed one due now."""
     alarms = [
-        Alarm(ALARM_RUN, run.run_id, max(run.due_at, now), run.priority, run.lane, 0)
+        run_alarm(run, max(run.due_at, now))
         for run in sorted(tx.runs.lock(run_ids).values())
         if run.outcome == "waiting"
     ]

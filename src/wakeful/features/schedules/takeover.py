@@ -1,7 +1,7 @@
-"""Taking over from another scheduler: what a schedule owes for the time before it was here, and the handover.
+"""Taking over from another scheduler: how to account for the time before the import, and the handover.
 
-Instants before the handover belong to the source. What the source did not run either is `missed(before import)`: it is
-in the ledger, and nothing is caught up.
+Instants before the handover belong to the source. Those that the source did not run either are `missed(before import)`:
+they are in the ledger, and nothing is caught up.
 """
 
 from typing import Final
@@ -20,7 +20,7 @@ AWAITING: Final = "waiting for the handover from its source"
 
 
 def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) -> None:
-    """A new schedule ran last in its source then: the instants since are missed, none is caught up."""
+    """Mark as missed the instants since a new schedule last ran in its source; none is caught up."""
     compiled, cadence = _held(tx, slug)
     if cadence.last_row_id is not None or last_run >= now or not isinstance(compiled, Compiled):
         return
@@ -30,7 +30,7 @@ def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) ->
 
 
 def await_handover(tx: Tx, slug: str, *, now: Instant) -> None:
-    """Keep it inactive until the handover; one that a person paused or disabled stays as it is."""
+    """Keep a schedule inactive until the handover; if a person paused or disabled it, it stays as it is."""
     compiled, cadence = _held(tx, slug)
     if cadence.state != "active":
         return
@@ -41,7 +41,7 @@ def await_handover(tx: Tx, slug: str, *, now: Instant) -> None:
 
 
 def take_over(tx: Tx, slug: str, *, off_at: Instant, hand_at: Instant, now: Instant) -> None:
-    """Activate it from the handover on. Instants between the end of the source and the handover are missed; those
+    """Activate a schedule from the handover on. Instants between the source's end and the handover are missed; those
     since the handover are due now."""
     compiled, cadence = _held(tx, slug)
     if cadence.state_reason != AWAITING or not isinstance(compiled, Compiled):

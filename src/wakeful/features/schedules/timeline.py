@@ -9,17 +9,21 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.schedule.upcoming import Upcoming
+from wakeful.core.time.excluded_days import ranges
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
 from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
 from wakeful.ports.store import ALARM_SCHEDULE, RunGlance, Tx
 
 MARKS_MAX: Final = 120
+WORKFLOW: Final = "workflow:"
+"""How the names of workflows begin among the owners of runs."""
 
 
 class RecordedRuns(NamedTuple):
-    """Ledger rows since a time, newest first; rows before `whole_since` were not read."""
+    """Ledger rows since some time, newest first; rows before `whole_since` were not read."""
 
     runs: list[RunGlance]
     whole_since: Instant
@@ -38,6 +42,7 @@ class Row(NamedTuple):
     view: ScheduleView
     past: RecordedRuns
     future: UpcomingInstants
+    excluded: list[tuple[Instant, Instant]]
 
     def to_json(self) -> dict[str, Any]:
         timing = None if self.view.definition is None else self.view.definition.timing
@@ -52,13 +57,15 @@ class Row(NamedTuple):
             "wholeSince": format_instant(self.past.whole_since),
             "planned": [format_instant(at) for at in self.future.instants],
             "wholeUntil": format_instant(self.future.whole_until),
+            "excluded": [{"from": format_instant(first), "until": format_instant(end)} for first, end in self.excluded],
         }
 
 
 class Other(NamedTuple):
-    """The heartbeat, a workflow or a quota slot on the time axis."""
+    """The heartbeat, a handler of a workflow or a quota slot on the time axis."""
 
     slug: str
+    handler: str | None
     past: RecordedRuns
     future: UpcomingInstants
 
@@ -67,6 +74,7 @@ class Other(NamedTuple):
         since = min((run.planned_at for run in self.past.runs), default=self.past.whole_since)
         return {
             "slug": self.slug,
+            "handler": self.handler,
             "status": newest.outcome if newest is not None and newest.is_open else "idle",
             "statusReason": None,
             "createdAt": format_instant(since),
@@ -76,23 +84,37 @@ class Other(NamedTuple):
             "wholeSince": format_instant(self.past.whole_since),
             "planned": [format_instant(at) for at in self.future.instants],
             "wholeUntil": format_instant(self.future.whole_until),
+            "excluded": [],
         }
 
 
 def others(
     tx: Tx, ahead: Iterable[Upcoming], *, since: Instant, until: Instant, whole_until: Instant, marks: int = MARKS_MAX
 ) -> list[Other]:
-    """Everything else that has something planned, by name."""
-    planned: dict[str, list[tuple[Instant, bool]]] = {}
+    """Everything else that has something planned, by name; workflows by handler."""
+    planned: dict[str, dict[str | None, list[tuple[Instant, bool]]]] = {}
     for instant in sorted(ahead):
-        planned.setdefault(instant.slug, []).append((instant.due_at, True))
+        handler = instant.handler if instant.slug.startswith(WORKFLOW) else None
+        planned.setdefault(instant.slug, {}).setdefault(handler, []).append((instant.due_at, True))
     owners = {slug: owner for slug in sorted(planned) if (owner := tx.owners.find(slug)) is not None or ":" in slug}
     ran = tx.runs.latest([owner for owner in owners.values() if owner is not None], limit=marks + 1)
     found = []
     for slug, owner in owners.items():
-        future = _future(planned[slug], until, marks)
         past = _past([] if owner is None else ran.get(owner, []), since, marks)
-        found.append(Other(slug, past, future._replace(whole_until=min(future.whole_until, whole_until))))
+        runs = _by_handler(tx, past.runs) if slug.startswith(WORKFLOW) else {None: past.runs}
+        for handler in sorted({*planned[slug], *runs}, key=lambda name: (name is None, name)):
+            future = _future(planned[slug].get(handler, []), until, marks)
+            whole = future._replace(whole_until=min(future.whole_until, whole_until))
+            found.append(Other(slug, handler, past._replace(runs=runs.get(handler, [])), whole))
+    return found
+
+
+def _by_handler(tx: Tx, runs: Sequence[RunGlance]) -> dict[str | None, list[RunGlance]]:
+    """The runs of a workflow by handler, or None if that is no longer known."""
+    known = tx.sessions.runs([run.run_id for run in runs])
+    found: dict[str | None, list[RunGlance]] = {}
+    for run in runs:
+        found.setdefault(known[run.run_id].handler if run.run_id in known else None, []).append(run)
     return found
 
 
@@ -103,7 +125,14 @@ def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, li
 
 
 def rows(
-    tx: Tx, views: Sequence[ScheduleView], *, now: Instant, since: Instant, until: Instant, marks: int = MARKS_MAX
+    tx: Tx,
+    views: Sequence[ScheduleView],
+    *,
+    now: Instant,
+    since: Instant,
+    until: Instant,
+    terms: Terms,
+    marks: int = MARKS_MAX,
 ) -> list[Row]:
     """These schedules between two times, with at most `marks` marks on either side of now."""
     schedules = tx.schedules.by_slugs([view.slug for view in views])
@@ -119,13 +148,22 @@ def rows(
         compiled = read_stored(key, schedule.version, schedule.definition)
         if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
             # Instants outside active hours are passed over but count, so that a narrow window stays cheap.
-            walked = islice(ahead_of(schedule, cadences[key], opened, now), marks + 1)
+            walked = islice(ahead_of(schedule, cadences[key], opened, now, terms), marks + 1)
             ahead = _until(((shown_at(instant, compiled.rules), is_started) for instant, is_started in walked), until)
         waiting = opened.get(cadences[key].open_run_id or 0)
         if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
             ahead.insert(0, (waiting.next_attempt_at or now, True))
-        found.append(Row(view, _past(ran[key], since, marks), _future(ahead, until, marks)))
+        past, future = _past(ran[key], since, marks), _future(ahead, until, marks)
+        found.append(Row(view, past, future, _excluded(view, terms, since, until)))
     return found
+
+
+def _excluded(view: ScheduleView, terms: Terms, since: Instant, until: Instant) -> list[tuple[Instant, Instant]]:
+    """The days between two times on which the schedule does not run, as ranges with an exclusive end."""
+    days = None if view.definition is None else terms.excluded(view.definition)
+    if days is None:
+        return []
+    return [(first, last + 1) for first, last in islice(ranges(days, since - 1, until), MARKS_MAX)]
 
 
 def _until(walked: Iterable[tuple[Instant, bool]], until: Instant) -> list[tuple[Instant, bool]]:

@@ -2,11 +2,13 @@
 
 Theory of operation: the alarms that are due first belong to the schedules that start first, so the cost of a list
 depends on its length and not on the number of schedules. An instant that will be skipped (because a run still waits
-for its next attempt, or outside the active hours) is not listed; one delayed by backoff is listed at its delayed time.
+for its next attempt, outside the active hours, or on an excluded day) is not listed; one delayed by backoff is listed
+at its delayed time.
 """
 
 import heapq
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
@@ -16,9 +18,11 @@ from wakeful.core.schedule.cadence import Cadence, Rules, due_at
 from wakeful.core.schedule.upcoming import Upcoming, UpcomingPage
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import AfterReset, latest_until, next_after, next_n
+from wakeful.core.time.timing import latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.labels import due_cadences
 from wakeful.features.schedules.resets import informed
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.names import names_of
 from wakeful.ports.store import ALARM_SCHEDULE, Schedule, Tx
 
@@ -27,18 +31,18 @@ SPARE: Final = 200
 STEPS_MAX: Final = 10_000
 
 
-def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int) -> UpcomingPage:
+def upcoming(tx: Tx, *, now: Instant, until: Instant, limit: int, terms: Terms) -> UpcomingPage:
     """The upcoming runs of all schedules until a time, by due time.
 
     Not every alarm starts a run (a pause may end). So if there are more alarms than were read, the list is certain only
     up to the last one read."""
-    cadences = tx.cadences.due(now=until, limit=limit + SPARE)
+    cadences = due_cadences(tx, now=until, limit=limit + SPARE)
     ids = [cadence.schedule_id for cadence in cadences]
     certain = until
     if len(ids) == limit + SPARE:
         certain = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
     schedules, opened = tx.schedules.by_ids(ids), open_runs(tx, cadences)
-    lines = [ahead_of(schedules[cadence.schedule_id], cadence, opened, now) for cadence in cadences]
+    lines = [ahead_of(schedules[cadence.schedule_id], cadence, opened, now, terms) for cadence in cadences]
     heap = [(first, line) for line in range(len(lines)) for first in [next(lines[line], None)] if first is not None]
     heapq.heapify(heap)
     instants: list[Upcoming] = []
@@ -62,6 +66,8 @@ def waiting_runs(tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Up
     """Runs of any kind that wait for a time: for their next attempt, or to be admitted. A run that only waits for proof
     (it was tried without an error) will not start anything."""
     due = tx.runs.due(now=until, limit=limit)
+    if queues := tx.labelled.queues():
+        due += tx.labelled.due_runs(queues, now=until, limit=limit)
     runs = [run for run in due if run.outcome == "waiting" and (run.error is not None or not run.attempt)]
     names = names_of(tx, {run.schedule_id for run in runs})
     return [
@@ -76,17 +82,17 @@ def waiting_runs(tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Up
     ]
 
 
-def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -> list[Instant]:
-    """Its next run times, strictly after a time. For a halted schedule: the times it would have if resumed."""
+def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int, terms: Terms) -> list[Instant]:
+    """A schedule's next run times, strictly after `after`. For a halted schedule: the times it would have if
+    resumed."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     if schedule is None:
         raise NotFound(f"there is no schedule {slug!r}")
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not isinstance(compiled, Compiled):
         return []
-    rules, cadence = compiled.rules, tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
-    if isinstance(rules.timing, AfterReset):
-        rules = informed(tx, rules, cadence.next_at)
+    cadence = tx.cadences.lock([schedule.schedule_id])[schedule.schedule_id]
+    rules = wanted(informed(tx, compiled.rules, cadence.next_at), compiled, terms)
     if cadence.state != "active":
         return list(next_n(rules.timing, max(after, cadence.resume_at or 0), count))
     opened = open_runs(tx, [cadence])
@@ -97,7 +103,9 @@ def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int) -
         walked = islice(_instants(rules, next_after(rules.timing, after)), STEPS_MAX)
         return list(islice((at for at in walked if hours is None or is_active(hours, at)), count))
     ahead = (
-        instant for instant, is_started in islice(ahead_of(schedule, cadence, opened, now), STEPS_MAX) if is_started
+        instant
+        for instant, is_started in islice(ahead_of(schedule, cadence, opened, now, terms), STEPS_MAX)
+        if is_started
     )
     times = (shown_at(instant, rules) for instant in ahead)
     first = [] if waiting is None or waiting.next_attempt_at is None else [waiting.next_attempt_at]
@@ -117,14 +125,22 @@ def open_runs(tx: Tx, cadences: list[Cadence]) -> dict[int, Run]:
     return tx.runs.lock(sorted(wanted)) if wanted else {}
 
 
+def wanted(rules: Rules, compiled: Compiled, terms: Terms) -> Rules:
+    """The rules, without instants on excluded days."""
+    timing = terms.starting(rules.timing, compiled.definition)
+    return rules if timing is rules.timing else replace(rules, timing=timing)
+
+
 def ahead_of(
-    schedule: Schedule, cadence: Cadence, opened: Mapping[int, Run], now: Instant
+    schedule: Schedule, cadence: Cadence, opened: Mapping[int, Run], now: Instant, terms: Terms
 ) -> Iterator[tuple[Upcoming, bool]]:
     """The future instants of one schedule, each with whether it starts or is outside the active hours."""
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not isinstance(compiled, Compiled):
         return
-    rules, hours = compiled.rules, compiled.definition.active_hours
+    rules, hours = wanted(compiled.rules, compiled, terms), compiled.definition.active_hours
+    if cadence.next_at is not None and terms.excludes(compiled.definition, cadence.next_at):
+        cadence = cadence._replace(next_at=next_after(rules.timing, cadence.next_at))
     planned_at, rings_at = _first(cadence, rules, now)
     waiting = _waiting(opened.get(cadence.open_run_id or 0), now)
     if waiting is not None and waiting.next_attempt_at is not None and planned_at is not None:

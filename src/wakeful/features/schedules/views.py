@@ -1,14 +1,17 @@
 """Views of schedules and runs: values for Python, one JSON shape for everything else."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final
 
+from wakeful.core.money.spending import Spending, cost_json
 from wakeful.core.run.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
 from wakeful.core.run.usage import Priced, complete
+from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import decode_definition, definition_to_json
@@ -18,6 +21,7 @@ from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.backfills import BackfilledRun
 from wakeful.ports.cancels import CancelRequest
 from wakeful.ports.outbox import Delivery, Purpose, public_id
@@ -25,7 +29,7 @@ from wakeful.ports.store import RunGlance, Schedule
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
-"""JSON as it is sent: without spaces, and a number that is none is an error."""
+"""JSON as it is sent: without spaces; NaN and infinity are errors."""
 TEXTS_KEPT: Final = 4_096
 """How many definitions are kept as JSON."""
 GLANCE_MAX: Final = 200
@@ -47,6 +51,7 @@ class AttemptView:
     outcome: str
     rung: RungName | None
     error: str | None
+    node: str | None = None  # the node that made it
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,7 @@ class RunView:
     next_attempt_at: datetime | None
     blocked_by: int | None
     output: str | None
+    stderr: str | None
     reply: str | None
     usage: dict[str, Any] | None
     session_id: str | None
@@ -108,6 +114,8 @@ class RunView:
     delivery: RunDelivery | None = None  # the first one; None if no delivery was requested
     deliveries: tuple[RunDelivery, ...] = ()  # one for each addressee
     cancel_requested_at: datetime | None = None
+    node: str | None = None  # the node that runs it, or ran it last
+    run_on: tuple[str, ...] = ()  # the labels of which a node needs one
     replay_of: int | None = None  # the run whose instant it runs once more
 
     @property
@@ -141,10 +149,11 @@ class RunView:
             "usage": self.usage,
             "cost": self.cost,
             "priced": self.priced,
+            "node": self.node,
         }
         if self.count > 1:
             out |= {"count": self.count, "plannedUntil": as_text(self.planned_until)}
-        optional = {"reply": self.reply, "output": self.output}
+        optional = {"reply": self.reply, "output": self.output, "stderr": self.stderr}
         out |= {name: value for name, value in optional.items() if value is not None}
         if self.delivery is not None:
             out["delivery"] = self.delivery.to_json()
@@ -158,6 +167,8 @@ class RunView:
             out["cancelRequestedAt"] = as_text(self.cancel_requested_at)
         if self.replay_of is not None:
             out["replayOf"] = str(self.replay_of)
+        if self.run_on:
+            out["runOn"] = list(self.run_on)
         if self.reasons:
             out["reasons"] = list(self.reasons)
         if self.refused_tools:
@@ -192,6 +203,8 @@ class ScheduleView:
     owner: str | None = None  # the agent that owns it; None: a person
     lineage: Lineage | None = None
     approval: str | None = None
+    node: str | None = None  # the node of its newest run
+    cost: Mapping[str, Any] | None = None  # what it spent today and this month; None: nothing can be spent
 
     @property
     def is_finished(self) -> bool:
@@ -224,6 +237,8 @@ class ScheduleView:
             "owner": self.owner,
             "lineage": None if self.lineage is None else lineage_json(self.lineage),
             "approval": self.approval,
+            "cost": self.cost,
+            "node": self.node,
             **more,
         }
         return f"{encode(head)[:-1]},{written[1:-1]},{encode(state)[1:]}"
@@ -253,7 +268,7 @@ def lineage_json(lineage: Lineage) -> dict[str, Any]:
 
 
 def view_proposal(proposal: Proposal) -> ScheduleView:
-    """The view of a schedule that waits for a person: nothing of it is planned."""
+    """The view of a schedule that waits for a person: nothing is planned yet."""
     asked_at = _EPOCH + timedelta(milliseconds=proposal.asked_at)
     return ScheduleView(
         slug=proposal.slug,
@@ -288,16 +303,19 @@ def view_schedule(
     rings_at: Instant | None,
     *,
     now: Instant,
+    terms: Terms,
     ownership: Ownership | None = None,
+    node: str | None = None,
+    spending: Spending | None = None,
 ) -> ScheduleView:
     """Build the view of a schedule."""
     status = _status(cadence, compiled, open_run)
     waiting_until = open_run.next_attempt_at if open_run is not None and open_run.outcome == "waiting" else None
     # Instants before the retry of a waiting run are skipped or queued behind it.
-    next_at = rings_at if waiting_until is None else waiting_until
+    next_at = _next_start(cadence, compiled, rings_at, terms) if waiting_until is None else waiting_until
     reason = cadence.state_reason
     if cadence.state == "paused":
-        next_at = _after_pause(cadence, compiled)
+        next_at = _after_pause(cadence, compiled, terms)
     if status == "paused" and cadence.resume_at is not None:
         reason = f"until {format_instant(cadence.resume_at)}"
     if status == "waiting" and open_run is not None:
@@ -324,17 +342,34 @@ def view_schedule(
         updated_at=_EPOCH + timedelta(milliseconds=schedule.updated_at),
         version=schedule.version,
         stored=schedule.definition,
+        node=node,
         owner=None if ownership is None else ownership.owner,
         lineage=None if ownership is None else ownership.lineage,
         approval=None if ownership is None else ownership.approval,
+        cost=cost_json(spending, now) if spending is not None or _is_prompt(compiled) else None,
     )
 
 
-def _after_pause(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
-    """The first instant after the pause, if the pause has an end."""
+def _is_prompt(compiled: Compiled | Broken) -> bool:
+    return isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt)
+
+
+def _next_start(
+    cadence: Cadence, compiled: Compiled | Broken, rings_at: Instant | None, terms: Terms
+) -> Instant | None:
+    """When its alarm is due; or, if that instant is on an excluded day, the first instant that is not."""
+    at = cadence.next_at
+    if rings_at is None or at is None or isinstance(compiled, Broken) or not terms.excludes(compiled.definition, at):
+        return rings_at
+    following = next_after(terms.starting(compiled.rules.timing, compiled.definition), at)
+    return None if following is None else max(following + compiled.rules.offset, cadence.backoff_until or 0)
+
+
+def _after_pause(cadence: Cadence, compiled: Compiled | Broken, terms: Terms) -> Instant | None:
+    """The first instant after the pause that starts, if the pause has an end."""
     if cadence.resume_at is None or isinstance(compiled, Broken):
         return None
-    return next_after(compiled.rules.timing, cadence.resume_at)
+    return next_after(terms.starting(compiled.rules.timing, compiled.definition), cadence.resume_at)
 
 
 def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:
@@ -358,19 +393,29 @@ def view_run(
     deliveries: Sequence[RunDelivery] = (),
     cancel: CancelRequest | None = None,
     backfilled: BackfilledRun | None = None,
+    nodes: Mapping[int, str] = MappingProxyType({}),
 ) -> RunView:
     """A ledger row with its attempts, the current one last."""
     kept = json.loads(run.result) if run.result else {}
     earlier = tuple(
-        AttemptView(a.attempt, as_datetime(a.claimed_at), as_datetime(a.ended_at), a.outcome, a.rung, a.error)
+        AttemptView(
+            a.attempt,
+            as_datetime(a.claimed_at),
+            as_datetime(a.ended_at),
+            a.outcome,
+            a.rung,
+            a.error,
+            nodes.get(a.owner or 0),
+        )
         for a in attempts
         if a.attempt != run.attempt or run.outcome == "waiting"
     )
     current: tuple[AttemptView, ...] = ()
+    node = nodes.get(run.owner or 0)
     if run.attempt and run.outcome != "waiting":
         error = None if run.outcome == "running" else run.error  # the row's error is from an earlier attempt
         started_at, ended_at = as_datetime(run.claimed_at), as_datetime(run.ended_at)
-        current = (AttemptView(run.attempt, started_at, ended_at, run.outcome, run.rung, error),)
+        current = (AttemptView(run.attempt, started_at, ended_at, run.outcome, run.rung, error, node),)
     return RunView(
         run_id=run.run_id,
         slug=slug,
@@ -390,6 +435,7 @@ def view_run(
         next_attempt_at=as_datetime(run.next_attempt_at),
         blocked_by=run.blocked_by,
         output=kept.get("output"),
+        stderr=kept.get("stderr"),
         reply=kept.get("reply"),
         usage=complete(kept.get("usage")),
         session_id=kept.get("sessionId"),
@@ -403,6 +449,8 @@ def view_run(
         reasons=_reasons(run),
         refused_tools=tuple(kept.get("refusedTools", ())),
         cancel_requested_at=None if cancel is None else as_datetime(cancel.requested_at),
+        node=node or (earlier[-1].node if earlier else None),
+        run_on=tuple((run.run_on or "").split()),
         replay_of=None if backfilled is None else backfilled.replay_of,
     )
 
@@ -454,7 +502,7 @@ def _status(cadence: Cadence, compiled: Compiled | Broken, open_run: Run | None)
 def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, Outcome | None, str | None]:
     """Time, outcome and error of the last attempt, even while its run waits for the next one."""
     is_tried = open_run is not None and open_run.outcome == "waiting" and open_run.error is not None
-    if open_run is not None and is_tried and open_run.reason != "quota":  # an exhausted limit is no error
+    if open_run is not None and is_tried and open_run.reason != "quota":  # an exhausted limit is not an error
         # A busy target did nothing: shown as an error, but not as a run.
         began_at = cadence.last_run_at if open_run.reason == "busy" else open_run.started_at
         return began_at, "failed", open_run.error
@@ -462,7 +510,7 @@ def _last(cadence: Cadence, open_run: Run | None) -> tuple[Instant | None, Outco
 
 
 def _last_result(outcome: Outcome | None) -> str | None:
-    """In the words of 0.1's first clients; a cancelled run is neither."""
+    """The result in the words that 0.1 clients expect; a cancelled run is neither."""
     if outcome is None or outcome == "cancelled":
         return None
     return "error" if outcome in ERRORS else "success"
@@ -484,4 +532,5 @@ def _attempt_json(attempt: AttemptView) -> dict[str, Any]:
         "outcome": attempt.outcome,
         "rung": attempt.rung,
         "error": attempt.error,
+        "node": attempt.node,
     }

@@ -13,7 +13,7 @@ from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import view_run
-from wakeful.features.schedules.why_facts import AdjacentInstant, NamedRun, ProcessFacts, WhyCase, read_case
+from wakeful.features.schedules.why_facts import AdjacentInstant, BudgetOf, NamedRun, ProcessFacts, WhyCase, read_case
 from wakeful.features.schedules.why_words import cause_of, sentence_of
 from wakeful.ports.store import Tx
 
@@ -41,20 +41,22 @@ def why(
     terms: Terms | None = None,
     ledger_days: int = 90,
     viewer: str | None = None,
+    used_up: BudgetOf | None = None,
 ) -> Why:
     """Explain the current state (without `at`), or what happened or will happen at an instant.
 
-    `terms` are the current ones; times of schedules without a zone are shown in their default zone. Raises `NotFound`
-    for a slug that never existed; removed schedules are still found.
+    `terms` are the current ones, and `used_up` finds a budget that keeps it from running. Times of schedules without a
+    zone are shown in their default zone. Raises `NotFound` for a slug that never existed; removed schedules are still
+    found.
     """
-    case = read_case(tx, slug, at=at, now=now, process=ProcessFacts(terms or Terms(), ledger_days))
+    case = read_case(tx, slug, at=at, now=now, process=ProcessFacts(terms or Terms(), ledger_days, used_up))
     if viewer is not None:
         case = replace(case, holder=_seen_by(tx, viewer, case.holder), blocker=_seen_by(tx, viewer, case.blocker))
     return Why(sentence_of(case), facts_of(case))
 
 
 def _seen_by(tx: Tx, agent: str, named: NamedRun | None) -> NamedRun | None:
-    """A run as an agent may see it: what it does not own has no name."""
+    """A run as an agent may see it: owners other than the agent have no name."""
     if named is None:
         return None
     owner = tx.ownerships.by_ids([named.run.schedule_id]).get(named.run.schedule_id)
@@ -85,6 +87,7 @@ def facts_of(case: WhyCase) -> dict[str, Any]:
         "stateAt": _text(cadence.state_at),
         "resumeAt": _text(cadence.resume_at),
         "backoffUntil": _text(cadence.backoff_until),
+        "budgetFreesAt": None if case.used_up is None else _text(case.used_up.frees_at),
         "consecutiveErrors": cadence.consecutive_errors,
         "lastError": cadence.last_error,
         "plannedThrough": _text(cadence.planned_through),

@@ -1,17 +1,21 @@
 """Reads from the store what `why` needs. The wording is in `why_words`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
+from wakeful.core.money.budgets import UsedUp
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import NOT_RUN, OUTSIDE_PLAN, Attempt, Run
 from wakeful.core.schedule.cadence import Cadence, due_at
+from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.active_hours import is_active
+from wakeful.core.time.excluded_days import is_excluded, local_day
 from wakeful.core.time.instants import MINUTE, SECOND, Instant
-from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, latest_until, next_after
+from wakeful.core.time.timing import Timing, latest_until, next_after, zone_of
 from wakeful.engine.limits import manual_max
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
+from wakeful.features.schedules.labels import lacking
 from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.why_dst import DstChange, dst_change_at
@@ -22,6 +26,9 @@ from wakeful.ports.store import Node, Schedule, Tx
 # How many removed schedules with the same slug are considered, newest first.
 REMOVED_MAX: Final = 100
 
+BudgetOf: TypeAlias = Callable[[Tx, int, Definition], UsedUp | None]
+"""The budget that keeps a schedule from running, given its id and definition."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProcessFacts:
@@ -29,6 +36,7 @@ class ProcessFacts:
 
     terms: Terms  # the current ones
     ledger_days: int = 90
+    used_up: BudgetOf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +99,9 @@ class WhyCase:
     after: AdjacentInstant | None
     dst: DstChange | None
     nodes: NodeState
+    lacking: str | None  # the sentence, if no live node has the label it needs
     oldest_row_at: Instant | None  # the oldest instant in the rows that were read
+    used_up: UsedUp | None = None  # the budget that keeps it from running
 
     @property
     def subject_at(self) -> Instant:
@@ -124,6 +134,21 @@ class WhyCase:
         return due_at(self.cadence, self.compiled.rules) if isinstance(self.compiled, Compiled) else None
 
     @property
+    def starting(self) -> Timing | None:
+        """The current timing without excluded days."""
+        compiled = self.compiled
+        if isinstance(compiled, Broken) or self.timing is None:
+            return None
+        return self.process.terms.starting(self.timing, compiled.definition)
+
+    def excluded_day(self, at: Instant) -> str | None:
+        """The excluded day of an instant."""
+        excluded = None if isinstance(self.compiled, Broken) else self.process.terms.excluded(self.compiled.definition)
+        if excluded is None or not is_excluded(excluded, at):
+            return None
+        return str(local_day(excluded.zone, at))
+
+    @property
     def is_outside_active_hours(self) -> bool:
         hours = self.compiled.definition.active_hours if isinstance(self.compiled, Compiled) else None
         return hours is not None and not is_active(hours, self.subject_at)
@@ -152,7 +177,7 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, process: P
         now=now,
         asked_at=at,
         instant=instant,
-        zone=_zone_of(timing) or process.terms.default_zone,
+        zone=(None if timing is None else zone_of(timing)) or process.terms.default_zone,
         process=process,
         schedule=schedule,
         cadence=cadence,
@@ -168,8 +193,22 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, process: P
         after=after,
         dst=None if timing is None else dst_change_at(timing, subject_at),
         nodes=_node_state(tx, subject_at, now),
+        lacking=_lacking(tx, row, compiled, now),
         oldest_row_at=min((row.planned_at for row in rows), default=None),
+        used_up=_used_up(tx, schedule, compiled, process),
     )
+
+
+def _used_up(tx: Tx, schedule: Schedule, compiled: Compiled | Broken, process: ProcessFacts) -> UsedUp | None:
+    if process.used_up is None or schedule.deleted_at is not None or isinstance(compiled, Broken):
+        return None
+    return process.used_up(tx, schedule.schedule_id, compiled.definition)
+
+
+def _lacking(tx: Tx, row: Run | None, compiled: Compiled | Broken, now: Instant) -> str | None:
+    if row is not None and row.outcome == "waiting":
+        return lacking(tx, row.run_on, now=now)
+    return lacking(tx, compiled.run_on, now=now) if isinstance(compiled, Compiled) else None
 
 
 def _find(tx: Tx, slug: str, at: Instant | None) -> Schedule:
@@ -285,11 +324,3 @@ def _node_state(tx: Tx, at: Instant, now: Instant) -> NodeState:
     if seen is None or seen >= at:
         return NodeState(live, last)
     return NodeState(live, last, seen, back)
-
-
-def _zone_of(timing: Timing | None) -> str | None:
-    match timing:
-        case Cron(timezone=zone) | Times(timezone=zone) | Once(timezone=zone) | Every(timezone=zone):
-            return zone
-        case _:
-            return None

@@ -1,4 +1,4 @@
-"""`why` for schedules of agents: who made it, in which run, and what it waits for."""
+"""`why` for agents' schedules: who made the schedule, in which run, and what it waits for."""
 
 import re
 from dataclasses import replace

@@ -4,9 +4,11 @@ from typing import Final
 
 from wakeful.core.heartbeat.conversations import channel_of
 from wakeful.core.run.runs import Run
+from wakeful.core.schedule.labels import named
 from wakeful.core.schedule.policies import GRACE
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import AGENT_LANE, Broken
+from wakeful.features.schedules.labels import NO_LABEL
 from wakeful.features.schedules.why_facts import AdjacentInstant, NamedRun, WhyCase
 from wakeful.features.schedules.why_times import TimeFormat, length, shorten
 
@@ -112,6 +114,8 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
             return f"until {until}, because its target asked for a later retry: {_error(row)}"
         case "crash":
             return f"to be retried at {until}, because the node that ran it died"
+        case "worker":
+            return f"to be retried at {until}, because {_error(row)}"
         case "shutdown":
             return f"to be retried at {until}, because its node was shut down"
         case "quota":
@@ -128,6 +132,8 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
             after = "" if case.holder is None else f", behind {named_run(case.holder, case)}"
             return f"in {_queue(row.lane or '')}{after}"
         case None | "lane":
+            if case.lacking is not None:
+                return f"to start: {case.lacking}"
             if case.nodes.is_full:
                 return "to start: the concurrency limit is reached"
             if row.trigger == "manual" and case.nodes.is_full_for_manual:
@@ -163,17 +169,9 @@ def skipped(case: WhyCase, times: TimeFormat) -> str:
 
 
 def _why_skipped(case: WhyCase, row: Run, times: TimeFormat) -> str:
+    if row.reason in _SKIPPED_WHY:
+        return _SKIPPED_WHY[row.reason]
     match row.reason:
-        case "paused":
-            return "the schedule was paused"
-        case "disabled":
-            return "the schedule was disabled"
-        case "invalid":
-            return "its definition could not be read"
-        case "removed":
-            return "the schedule was removed"
-        case "edited":
-            return "its timing was changed before it started"
         case "backoff":
             return f"earlier runs had failed, and the schedule was in backoff{_last_failure(case.before)}"
         case "blocked" if case.blocker is not None:
@@ -182,22 +180,29 @@ def _why_skipped(case: WhyCase, row: Run, times: TimeFormat) -> str:
             return f"{named_run(case.blocker, case)} {until}, and a schedule has one run at a time (overlap: skip)"
         case "blocked":
             return "an earlier run was still open, and a schedule has one run at a time (overlap: skip)"
-        case "coalesced":
-            return "a later time was due at the same moment, and that one ran"
-        case "standby":
-            return "schedules were switched off (standby)"
+        case "excluded":
+            return f"{case.excluded_day(case.subject_at) or times.day(case.subject_at)} is excluded"
         case "quota":
             return _used_up(case)
         case "budget" | "brake" if row.error is not None:
             return _error(row)
-        case "nothing to do":
-            return "its check found nothing to do"
-        case "outside active hours":
-            return "it is outside the active hours"
         case str(reason) if reason.startswith(MINIMUM_INTERVAL):
             return f"it prompts its agent too often: {reason}"
         case reason:
             return f"a gate refused it: {reason}"
+
+
+_SKIPPED_WHY: Final = {
+    "paused": "the schedule was paused",
+    "disabled": "the schedule was disabled",
+    "invalid": "its definition could not be read",
+    "removed": "the schedule was removed",
+    "edited": "its timing was changed before it started",
+    "coalesced": "a later time was due at the same moment, and that one ran",
+    "standby": "schedules were switched off (standby)",
+    "nothing to do": "its check found nothing to do",
+    "outside active hours": "it is outside the active hours",
+}
 
 
 def _last_failure(before: AdjacentInstant | None) -> str:
@@ -212,6 +217,10 @@ def missed(case: WhyCase, times: TimeFormat) -> str:
         return f"{subject} because the clock jumped past it, or the machine was asleep{_caught_up(case, times)}"
     if row.reason == "suspended":
         return f"{subject} because the machine was suspended{_caught_up(case, times)}"
+    if row.reason == NO_LABEL:
+        queue = None if isinstance(case.compiled, Broken) else case.compiled.run_on
+        lacked = "the label it needed" if queue is None else named(queue)
+        return f"{subject} because no live node had {lacked}{_caught_up(case, times)}"
     if row.reason == "restored":
         return f"{subject} because the store was restored from a backup, and what ran after the backup is unknown"
     down, back = case.nodes.down_from, case.nodes.down_until

@@ -26,9 +26,13 @@ class TimeFormat:
         self._day = self._wall(day_of)[0]
 
     def full(self, at: Instant) -> str:
-        """With day and zone."""
+        """The time with day and zone."""
         day, time = self._wall(at)
         return f"{day} {time} ({self._zone})"
+
+    def day(self, at: Instant) -> str:
+        """Only the day."""
+        return self._wall(at)[0]
 
     def brief(self, at: Instant) -> str:
         """The time of day, with the date if it differs."""

@@ -1,16 +1,17 @@
 """Builds the sentence of `why` from the facts. Pure.
 
 Theory of operation: if nothing ticks and something is still to happen, the sentence starts with that. Then it says
-what happened at the instant and why; then, where it helps, what daylight dst, stagger or an outage had to do with
+what happened at the instant and why; then, where it helps, what daylight saving, stagger or an outage had to do with
 it; then what comes next. Times are in the schedule's own zone, the first with date and zone, later ones abbreviated.
 """
 
 from collections.abc import Iterable
 from typing import Final
 
+from wakeful.core.money.budgets import BUDGET, UsedUp
 from wakeful.core.run.runs import ERRORS, Run
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import AfterReset, Manual
+from wakeful.core.time.timing import AfterReset, Manual, Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
 from wakeful.features.schedules.why_facts import WhyCase
@@ -77,7 +78,7 @@ def _is_failed_for_good(case: WhyCase) -> bool:
 
 
 def _is_after_pause(case: WhyCase) -> bool:
-    """Whether a pause with an end will be over by then."""
+    """Whether a pause with an end will be over at the instant."""
     cadence = case.cadence
     return cadence.state == "paused" and cadence.resume_at is not None and case.subject_at > cadence.resume_at
 
@@ -199,7 +200,7 @@ def _pruned(case: WhyCase, times: TimeFormat) -> str:
 
 
 def _due(case: WhyCase, times: TimeFormat) -> str:
-    """It is due and has not started."""
+    """The instant is due and has not started."""
     subject = f"{case.slug} at {times.full(case.subject_at)}"
     cadence = case.cadence
     if cadence.backoff_until is not None and cadence.backoff_until > case.now:
@@ -209,6 +210,8 @@ def _due(case: WhyCase, times: TimeFormat) -> str:
     if case.blocker is not None and cadence.catch_up_until is not None and case.subject_at <= cadence.catch_up_until:
         blocker = named_run(case.blocker, case)
         return f"{subject} has yet to be caught up: missed times run one at a time, and {blocker} is in progress"
+    if case.lacking is not None and case.nodes.live:
+        return f"{subject} is due and waits: {case.lacking}"
     if case.nodes.is_full:
         return f"{subject} is due and waits: the concurrency limit is reached"
     if not case.nodes.live:
@@ -216,28 +219,40 @@ def _due(case: WhyCase, times: TimeFormat) -> str:
     return f"{subject} is due and starts at the next tick"
 
 
-def _after_errors(case: WhyCase) -> str:
+def _after_errors(case: WhyCase, *, is_quoted: bool = False) -> str:
+    """The errors that led to backoff, with the last one unless the sentence quotes it already."""
     errors = case.cadence.consecutive_errors
     count = "an error" if errors == 1 else f"{errors} errors in a row"
-    return f"after {count}, the last: {shorten(case.cadence.last_error)}"
+    return f"after {count}" if is_quoted else f"after {count}, the last: {shorten(case.cadence.last_error)}"
 
 
 def _planned(case: WhyCase, times: TimeFormat) -> str:
-    """It lies ahead."""
+    """The instant lies ahead."""
     cadence = case.cadence
     at = times.full(case.subject_at)
     unwanted = _unwanted(case)
     if unwanted is not None:
         return f"{case.slug} will not run at {at} because {unwanted}"
+    excluded = case.excluded_day(case.subject_at)
+    if excluded is not None:
+        return f"{case.slug} will be skipped at {at} because {excluded} is excluded"
     if case.is_outside_active_hours:
         return f"{case.slug} will be skipped at {at} because it is outside the active hours"
     if cadence.backoff_until is not None and cadence.backoff_until > case.due_at:
         until = times.brief(cadence.backoff_until)
         return f"{case.slug} at {at} is delayed until {until} by backoff {_after_errors(case)}"
+    if case.used_up is not None and case.used_up.frees_at > case.due_at:
+        return f"{case.slug} {_without_budget(case)} at {at} because {case.used_up.text}"
     staggered = "" if case.offset == 0 else f", at {times.brief(case.due_at)} with its stagger"
     is_paused = cadence.state == "paused" and cadence.resume_at is not None
     paused = f", after its pause ends at {times.brief(cadence.resume_at or 0)}" if is_paused else ""
-    return f"{case.slug} will run at {at}{staggered}{paused}{_unless(case)}"
+    lacking = "" if case.lacking is None else f"; at present {case.lacking}"
+    return f"{case.slug} will run at {at}{staggered}{paused}{_unless(case)}{lacking}"
+
+
+def _without_budget(case: WhyCase) -> str:
+    """What happens to an instant that no budget is left for: a one-shot waits, others are skipped."""
+    return "will not start" if isinstance(case.timing, Once) else "will be skipped"
 
 
 def _unwanted(case: WhyCase) -> str | None:
@@ -271,22 +286,44 @@ def _what_is_next(case: WhyCase, times: TimeFormat) -> str | None:
     unwanted = _unwanted(case)
     if unwanted is not None:
         return f"it will not run at {times.brief(following)} because {unwanted}"
+    excluded, starting = case.excluded_day(following), case.starting
+    if excluded is not None and starting is not None:
+        then = next_after(starting, following)
+        instead = "it does not run after that" if then is None else f"it runs next at {times.brief(then)}"
+        return f"{times.brief(following)} will be skipped because {excluded} is excluded; {instead}"
     due = case.next_due_at
     if due is None:
         return f"the next one, {times.brief(following)}, starts when that run ends"
+    if case.lacking is not None and case.nodes.live:
+        when = f"was due at {times.brief(due)} and waits" if due <= case.now else f"is due next at {times.brief(due)}"
+        return f"it {when}: {case.lacking}"
     if _waits_beyond(case.row, due):
         queues = case.compiled.rules.overlap == "queue"
         return f"the next one, {times.brief(following)}, " + (
             "will be queued behind it" if queues else "will be skipped because it is still open"
         )
     if case.cadence.backoff_until is not None and due == case.cadence.backoff_until:
-        return f"the next run is delayed until {times.brief(due)} by backoff {_after_errors(case)}"
+        row, last = case.row, case.cadence.last_error
+        is_quoted = row is not None and row.outcome in ERRORS and row.error == last
+        return f"the next run is delayed until {times.brief(due)} by backoff {_after_errors(case, is_quoted=is_quoted)}"
+    if case.used_up is not None and case.used_up.frees_at > due and not isinstance(case.timing, Once):
+        return _next_with_budget(case, case.used_up, following, times)
     staggered = "" if due == following else f", at {times.brief(due)} with its stagger"
     return f"it runs next at {times.brief(following)}{staggered}"
 
 
+def _next_with_budget(case: WhyCase, used_up: UsedUp, following: Instant, times: TimeFormat) -> str:
+    """The next instant is skipped; the budget is named unless the sentence has just done so."""
+    row = case.row
+    is_named = row is not None and row.outcome == "skipped" and row.reason == BUDGET
+    then = None if case.starting is None else next_after(case.starting, used_up.frees_at - case.offset - 1)
+    instead = "it does not run after that" if then is None else f"it runs next at {times.brief(then)}"
+    because = "as well" if is_named else f"because {used_up.text}"
+    return f"{times.brief(following)} will be skipped {because}; {instead}"
+
+
 def _waits_beyond(run: Run | None, at: Instant) -> bool:
-    """Whether the run will still be waiting then."""
+    """Whether the run will still be waiting at the instant."""
     return run is not None and run.outcome == "waiting" and run.next_attempt_at is not None and run.next_attempt_at > at
 
 

@@ -116,7 +116,7 @@ class WorkflowAlarms:
         self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
 
     def _start(self, step: _Step, now: Instant, gap_reason: str) -> "_Step | _Started":
-        """How its handler's run starts, if one does."""
+        """How the run of a workflow's handler starts, if one does."""
         if step.handler is None:
             return step
         try:

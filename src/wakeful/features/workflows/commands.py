@@ -25,6 +25,7 @@ from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.state import (
     end_session,
     of_handler,
+    pending_again,
     reached,
     read_flows,
     release,
@@ -36,6 +37,9 @@ from wakeful.features.workflows.state import (
 )
 from wakeful.ports.store import ALARM_RUN, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, SubscriptionKey
+
+REPLAY_MAX: Final = 10_000
+"""The maximum number of skipped messages replayed together."""
 
 Choice: TypeAlias = Literal["retry", "didNotHappen", "skip"]
 CHOICES: Final[tuple[Choice, ...]] = get_args(Choice)
@@ -81,7 +85,7 @@ def remove(tx: Tx, name: str, compilations: Compilations, *, now: Instant, guard
 
 
 def run_now(tx: Tx, name: str, *, now: Instant) -> int:
-    """Start a manual session: all producers, then the consumers; returns its id."""
+    """Start a manual session: all producers, then the consumers; returns the session's id."""
     before = held(tx, name)
     workflow = before.workflow
     if workflow.status != "active" or workflow.error is not None:
@@ -97,13 +101,13 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
 
 
 def pause(tx: Tx, name: str, *, now: Instant) -> None:
-    """Start no handler until it is resumed; a running one finishes."""
+    """Start no handler until the workflow is resumed; a running handler finishes."""
     set_status(tx, held(tx, name), "paused", now)
 
 
 def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int | None, now: Instant) -> None:
-    """Resume it after a person has acted. Producers continue from now, consumers with pending messages run, handlers
-    that could not be reached are tried now. `tried_version`: the version that just passed a dry prepare."""
+    """Resume a workflow after a person has acted. Producers continue from now, consumers with pending messages run,
+    handlers that could not be reached are tried now. `tried_version`: the version that just passed a dry prepare."""
     before = held(tx, name)
     flow = with_workflow(before, status="active", updated_at=now)
     if tried_version is not None:
@@ -118,7 +122,7 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int 
 
 
 def _incidents(flow: WorkflowState) -> list[str]:
-    """The names of the incidents of its handlers."""
+    """The names of the incidents for a workflow's handlers."""
     return [handler_incident(flow.workflow.name, handler) for handler in flow.handlers]
 
 
@@ -294,6 +298,58 @@ def _skipped_row(flow: WorkflowState, row: Message, now: Instant) -> Message:
     return row._replace(status="skipped", run_id=run_id, updated_at=now)
 
 
+def replay_messages(
+    tx: Tx,
+    name: str,
+    topic: str,
+    message_ids: Sequence[str] | None,
+    consumer: str | None,
+    *,
+    is_rehearsal: bool,
+    now: Instant,
+) -> int:
+    """Make skipped messages pending again, at their old place, for one consumer of the topic or for all; returns how
+    many rows change. Without ids: all that are skipped, at most `REPLAY_MAX`.
+
+    The consumer sees them with its next run. A message that names the run that skipped it forgets that run, so it is no
+    longer pruned with it. All or nothing: an unknown message, or one that is not skipped, refuses the request."""
+    before = held(tx, name)
+    if topic not in before.topics:
+        raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
+    readers = {subscription.consumer for subscription in before.readers_of(topic)}
+    if message_ids is None:
+        rows = _all_skipped(tx, before, topic, consumer)
+    else:
+        rows = [row for key in message_ids for row in _skipped_rows(tx, before, topic, key, consumer)]
+    rows = [row for row in rows if row.consumer in readers]
+    if rows and not is_rehearsal:
+        flow = pending_again(tx, before, rows, now)
+        save_flows(tx, [(before, flow)], now)
+        said = f"{len(rows)} skipped messages of {topic} are pending again"
+        tell(tx, flow.workflow, "replayed", said, data={"topic": topic, "count": len(rows)})
+    return len(rows)
+
+
+def _all_skipped(tx: Tx, flow: WorkflowState, topic: str, consumer: str | None) -> list[Message]:
+    workflow_id = flow.workflow.workflow_id
+    return tx.messages.page(workflow_id, topic, after_place=0, limit=REPLAY_MAX, status="skipped", consumer=consumer)
+
+
+def _skipped_rows(tx: Tx, flow: WorkflowState, topic: str, message_id: str, consumer: str | None) -> list[Message]:
+    """The skipped rows of one message; refused if it is unknown or was not skipped."""
+    name, known = flow.workflow.name, tx.messages.by_ids(flow.workflow.workflow_id, [(topic, message_id)])
+    own = [row for row in known.get((topic, message_id), {}).values() if consumer in (None, row.consumer)]
+    if not own:
+        whose = "" if consumer is None else f" for consumer {shown(consumer)}"
+        raise NotFound(f"topic '{topic}' of workflow '{name}' has no message {shown(message_id)}{whose}")
+    skipped = [row for row in own if row.status == "skipped"]
+    if not skipped:
+        raise Conflict(
+            f"message {shown(message_id)} in '{topic}' is {own[0].status}; only skipped messages can be replayed"
+        )
+    return skipped
+
+
 def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilations, *, now: Instant) -> None:
     """Resolve an uncertain side effect: a person says what happened."""
     if choice not in CHOICES:
@@ -333,7 +389,7 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
 def _skipped(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, compilations: Compilations, now: Instant
 ) -> tuple[WorkflowState, HandlerRun]:
-    """Do not retry its messages: `next` is called with that result, unless `next` itself cannot finish."""
+    """Do not retry the run's messages: `next` is called with that result, unless `next` itself cannot finish."""
     known = compilations.of(flow.workflow)
     is_there = not isinstance(known, Broken) and own.handler in known.handlers
     if own.phase == "mutating" and is_there:

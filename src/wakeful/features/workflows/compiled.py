@@ -1,4 +1,4 @@
-"""Compiled workflow definitions, cached by version: a stored text is parsed once and not at every run."""
+"""Compiled workflow definitions, cached by version: stored text is parsed once, not at every run."""
 
 from typing import NamedTuple, TypeAlias
 

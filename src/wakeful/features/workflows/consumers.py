@@ -49,7 +49,7 @@ def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> Consu
 def pick(
     tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Message]]:
-    """The pending ones among the messages that a `prepare` requested."""
+    """The pending messages among those that a `prepare` requested."""
     messages = tx.messages.by_ids(workflow_id, [(topic, key) for topic, ids in wanted.items() for key in ids])
     rows = [by_consumer[name] for by_consumer in messages.values() if name in by_consumer]
     pending = sorted((row for row in rows if row.status == "pending"), key=lambda row: row.place)
@@ -93,5 +93,5 @@ def _has_more(tx: Tx, workflow_id: int, name: str, topic: str, place: int) -> bo
 
 
 def is_woken(consumer: Handler | None, planned_at: Instant) -> bool:
-    """Whether a run planned for that time started because of its wakeAt."""
+    """Whether a run planned for `planned_at` started because of the consumer's wakeAt."""
     return consumer is not None and consumer.wake_at is not None and consumer.wake_at <= planned_at

@@ -40,9 +40,10 @@ async def _try_prepare(workflow: str, consumer: Consumer, state: Any, answers: A
     )  # fmt: skip
     fire = Fire(0, 0, f"workflow:{workflow}", 0, 0, "manual", 1, f"dry-{workflow}-{consumer.name}")
     try:
-        prepared = read_prepared(
-            await answers.ask(consumer, question, fire, _Unrecorded()), subscribe=consumer.subscribe
-        )
+        answer = await answers.ask(consumer, question, fire, _Unrecorded())
+        if isinstance(answer, dict):
+            answer.pop("usage", None)  # there is no run to charge it to
+        prepared = read_prepared(answer, subscribe=consumer.subscribe)
     except HandlerFailure as trouble:
         if force and trouble.is_transient:
             return None

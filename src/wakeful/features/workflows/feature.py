@@ -184,7 +184,7 @@ class Workflows:
         await self._command(lambda tx, now: commands.pause(tx, name, now=now))
 
     async def resume(self, name: str, *, force: bool = False) -> None:
-        """Resume it. A version that never had a dry run, such as a draft, gets one now."""
+        """Resume a workflow. A version that never had a dry run, such as a draft, gets one now."""
         row = await self._read(lambda tx: queries.find(tx, name))
         tried = await self._try_out(row, force=force)
         await self._command(lambda tx, now: commands.resume(tx, name, self.compilations, tried_version=tried, now=now))
@@ -193,6 +193,23 @@ class Workflows:
         """Skip pending messages of a topic, for one consumer or for all; returns how many."""
         return await self._command(
             lambda tx, now: commands.skip_messages(tx, name, topic, message_ids, consumer, now=now)
+        )
+
+    async def replay(
+        self,
+        name: str,
+        topic: str,
+        message_ids: Sequence[str] | None = None,
+        *,
+        consumer: str | None = None,
+        apply: bool = False,
+    ) -> int:
+        """Make skipped messages pending again: these, or all of the topic; returns how many. Only with `apply` anything
+        changes."""
+        return await self._command(
+            lambda tx, now: commands.replay_messages(
+                tx, name, topic, message_ids, consumer, is_rehearsal=not apply, now=now
+            )
         )
 
     async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]:
@@ -276,7 +293,7 @@ class Workflows:
         return True
 
     async def _try_out(self, row: Row, *, force: bool) -> int | None:
-        """Dry-run the current version if that never happened; returns the version then."""
+        """Dry-run the current version if that never happened, and return it in that case."""
         known = self.compilations.of(row)
         if row.tried_version == row.version or not isinstance(known, Compiled):
             return None

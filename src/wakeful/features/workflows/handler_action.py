@@ -57,7 +57,7 @@ class HandlerAction:
     async def perform(self, spec: HandlerSpec, fire: Fire, ladder: Ladder) -> Result:
         attempt = _Attempt(self._store, self._clock, self._answers, spec, fire, ladder)
         result = await self._result(attempt, spec)
-        if attempt.used is not None and isinstance(result, Done | Failed | Throttled):
+        if attempt.used is not None and isinstance(result, Done | Failed | Throttled | Unconfirmed):
             result = replace(result, usage=attempt.used)
         return result
 
@@ -72,7 +72,7 @@ class HandlerAction:
             return Failed(str(wrong), permanent=True)
         except (FencedOff, StillRunning, StoreUnavailable):
             raise
-        except Exception as error:  # a bug of ours; endless retries would hide it
+        except Exception as error:  # a bug in Wakeful; endless retries would hide it
             return Failed(f"{type(error).__name__}: {error}", permanent=True)
 
     async def close(self) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from wakeful.core.fields import shown
 from wakeful.core.run.results import Failed, Result, Throttled
+from wakeful.core.run.traces import trace_header
 from wakeful.core.schedule.actions import Command, Http
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.workflow.definition import Answerer, Handling, Python
@@ -133,6 +134,7 @@ class Answers:
     async def _over_http(self, http: Http, limit: Duration, question: HandlerRequest, fire: Fire) -> Any:
         headers = {**http.headers, "Content-Type": "application/json"}
         headers |= {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": question.run_id}
+        headers |= trace_header(fire.traceparent)
         body = json.dumps(question.to_json(), ensure_ascii=False).encode()
         request = Request("POST", http.url, headers, body, ANSWER_MAX)
         try:

@@ -114,7 +114,7 @@ class ConsumerOf:
         return function
 
     def next(self, function: F) -> F:
-        """Decorate the function that follows: it publishes and returns the new state."""
+        """Decorate the function for `next`: it publishes and returns the new state."""
         self._phases["next"] = function
         return function
 
@@ -132,6 +132,15 @@ class WorkflowCommands(Protocol):
     async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]: ...
     async def resolve(self, name: str, run_id: int, choice: str) -> None: ...
     async def skip(self, name: str, topic: str, message_ids: Sequence[str], *, consumer: str | None = None) -> int: ...
+    async def replay(
+        self,
+        name: str,
+        topic: str,
+        message_ids: Sequence[str] | None = None,
+        *,
+        consumer: str | None = None,
+        apply: bool = False,
+    ) -> int: ...
     async def get(self, name: str) -> dict[str, Any]: ...
 
 
@@ -206,11 +215,11 @@ class Workflow:
         return await self._open.run(self.name)
 
     async def pause(self) -> None:
-        """Start no handler until it is resumed."""
+        """Start no handler until the workflow is resumed."""
         await self._open.pause(self.name)
 
     async def resume(self) -> None:
-        """Resume it after a pause or an error."""
+        """Resume the workflow after a pause or an error."""
         await self._open.resume(self.name)
 
     async def resolve(self, run_id: int, choice: str) -> None:
@@ -221,8 +230,13 @@ class Workflow:
         """Skip pending messages, for one consumer of the topic or for all; returns how many."""
         return await self._open.skip(self.name, topic, ids, consumer=consumer)
 
+    async def replay(self, topic: str, *ids: str, consumer: str | None = None, apply: bool = False) -> int:
+        """Make skipped messages pending again: these, or all of the topic; returns how many. Only with `apply` anything
+        changes."""
+        return await self._open.replay(self.name, topic, ids or None, consumer=consumer, apply=apply)
+
     async def get(self) -> dict[str, Any]:
-        """Its current state."""
+        """The workflow's current state."""
         return await self._open.get(self.name)
 
     @property

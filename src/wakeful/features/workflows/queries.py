@@ -1,4 +1,4 @@
-"""Queries on workflows. Nothing here writes (L1)."""
+"""Queries on workflows. Queries never write (L1)."""
 
 import json
 from collections.abc import Sequence

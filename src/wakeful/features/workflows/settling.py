@@ -11,10 +11,11 @@ A handler that cannot be reached, or asks to be retried later, is retried with g
 closes as failed(transient), and the other handlers continue. Only after its side effect a run stays open for it. Only
 a wrong response stops a workflow.
 
-A run that waits for a person stays open, so that nothing else of its workflow starts; `awaits` says what is to be
+A run that waits for a person stays open, so that nothing else in its workflow starts; `awaits` says what is to be
 decided, and the workflow's error says it in words.
 """
 
+import json
 from typing import NamedTuple, assert_never
 
 from wakeful.core.delivery.incidents import GOOD_USUAL, good_needed, handler_incident, stop_incident
@@ -35,6 +36,7 @@ from wakeful.core.run.results import (
     TimedOut,
     Unconfirmed,
     Unproven,
+    kept_while_waiting,
 )
 from wakeful.core.run.runs import Run, stretch
 from wakeful.core.run.settlement import CANCELLED, Close, Settlement, Wait, after_cancel
@@ -80,6 +82,20 @@ def settle_run(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending, known: Known, *, now: Instant
 ) -> Fate:
     """Settle one run. Writes messages, sessions and ledger rows; the caller writes flow and handler run."""
+    fate = _fate(tx, flow, own, run, ending, known, now)
+    return fate._replace(settled=_with_usage(fate.settled, run, ending))
+
+
+def _with_usage(settled: Settled, run: Run, ending: Ending) -> Settled:
+    """Keep the usage that the run's attempts reported, however the run continues."""
+    kept = kept_while_waiting(ending, earlier=run.result)
+    if kept is None:
+        return settled
+    known = {} if settled.result is None else json.loads(settled.result)
+    return settled._replace(result=json.dumps({**known, **json.loads(kept)}, ensure_ascii=False))
+
+
+def _fate(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending, known: Known, now: Instant) -> Fate:
     if flow.workflow.deleted_at is not None and not isinstance(ending, Done):
         return _abandon(tx, flow, own, run, "removed", _error_of(ending), now)
     match ending:
@@ -217,7 +233,7 @@ def _bad(flow: WorkflowState, own: HandlerRun, run: Run, error: str, tries: int)
 def _after_loss(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, reason: str, error: str, now: Instant, *, is_crash: bool
 ) -> Fate:
-    """Its node died or was shut down. A side effect that may have happened is never repeated automatically."""
+    """The run's node died or was shut down. A side effect that may have happened is never repeated automatically."""
     if own.phase == "mutating":
         return _ask_person(tx, flow, own, run, error, now)
     if is_crash and run.crashes + 1 >= CRASHES_MAX:

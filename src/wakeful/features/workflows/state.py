@@ -1,7 +1,7 @@
 """Workflow state: read as a whole under its lock, changed as values, written back where it changed."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 from wakeful.core.run.runs import Run, unplanned
@@ -104,12 +104,17 @@ def reached(run: HandlerRun, phase: Phase, now: Instant) -> HandlerRun:
 
 
 def release(tx: Tx, flow: WorkflowState, run_id: int, now: Instant) -> WorkflowState:
-    """Release a run's reservations: pending again, with one more attempt, under a new sequence of the topic.
+    """Release a run's reservations: pending again, with one more attempt, under a new sequence in the topic.
 
     That makes its consumer dirty again, so it runs for them once more; other consumers of the topic do not."""
+    return pending_again(tx, flow, tx.messages.of_run(run_id), now)
+
+
+def pending_again(tx: Tx, flow: WorkflowState, messages: Sequence[Message], now: Instant) -> WorkflowState:
+    """Like `release`, for messages that were reserved or skipped."""
     topics, subscriptions = dict(flow.topics), dict(flow.subscriptions)
     released: list[Message] = []
-    for message in tx.messages.of_run(run_id):
+    for message in messages:
         topic = topics[message.topic]
         topics[message.topic] = topic = topic._replace(published=topic.published + 1)
         key = (message.topic, message.consumer)

@@ -1,5 +1,5 @@
-"""Subscriptions under a new definition: which consumers read which topics, and what happens to messages of a consumer
-that leaves a topic.
+"""Subscriptions under a new definition: which consumers read which topics, and what happens to a consumer's messages
+when it leaves a topic.
 
 A new consumer on a topic gets what is published from then on. It inherits another consumer's messages if it is the only
 new one on the topic and the other one left it in the same deploy (a rename), or if the topic had no consumer before.

@@ -23,7 +23,7 @@ BUSY_MAX: Final = 1_000
 
 
 class UpcomingHandlers:
-    """Lists them by due time."""
+    """Lists upcoming handler runs by due time."""
 
     def __init__(self, compilations: Compilations) -> None:
         self._compilations = compilations
