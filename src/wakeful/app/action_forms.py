@@ -1,4 +1,4 @@
-"""What a schedule does, as a Python program writes it: a function, or one of the short forms."""
+"""Actions as a Python program writes them: a function, or one of the short forms."""
 
 import inspect
 from collections.abc import Callable, Mapping
@@ -14,9 +14,9 @@ ON_DUE: Final = "on_due"
 
 
 def register(registry: CallRegistry, function: Callable[..., Any], slug: str) -> str:
-    """Register the function under a name by which it can be found again. What cannot be imported (closures, lambdas,
-    objects and their methods) may share its name with others, so the schedule's slug is added: after a restart it is
-    reported as missing, not mistaken for its class."""
+    """Register the function under a name by which it can be found again. A callable that cannot be imported (a closure,
+    a lambda, an object or its method) may share its name with others, so the schedule's slug is added: after a restart
+    it is reported as missing, not mistaken for its class."""
     name = getattr(function, "__qualname__", None)
     target = f"{function.__module__}:{name or type(function).__qualname__}"
     is_bound = inspect.ismethod(function) and not inspect.isclass(function.__self__)

@@ -1,7 +1,7 @@
-"""The tools of agents: names, parameters and descriptions, and what each does.
+"""Agents' tools: names, parameters and descriptions, and what each does.
 
-One catalogue serves every way in: MCP over stdio and HTTP, and the tools of chat models. Parameters are flat, the order
-is fixed, and every rule is enforced behind it (`app.self_scheduling`). A refusal says what to do next."""
+One catalogue serves every entry point: MCP over stdio and HTTP, and the tools of chat models. Parameters are flat, the
+order is fixed, and every rule is enforced behind it (`app.self_scheduling`). A refusal says what to do next."""
 
 import json
 import shlex
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from wakeful.core.errors import Invalid, refuse
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Instant, format_instant
-from wakeful.core.time.timing import Timing, tally
+from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_json import timing_to_json
 from wakeful.core.time.timing_words import describe
 from wakeful.core.time.zones import segment_at
@@ -35,7 +35,7 @@ INSTRUCTIONS: Final = (
     "When a result says `pending`, a person has to approve it first: tell them, and do not try again."
 )
 _WHEN: Final = (
-    "When, as one text: 'every 2h', '0 9 * * 1-5' (cron), 'weekdays at 9:00', 'every monday at 9:00', "
+    "The timing, in words or as cron: 'every 2h', '0 9 * * 1-5' (cron), 'weekdays at 9:00', 'every monday at 9:00', "
     "'tomorrow at 9:00', 'at 2026-12-01T09:00+01:00', 'in 20m'."
 )
 _ZONE: Final = "IANA time zone of the times in `when`, such as Europe/Berlin. Default: the zone of the person."
@@ -80,7 +80,7 @@ class AgentTool:
 
 
 async def call_tool(app: "Wakeful", actor: Actor, name: str, arguments: Any) -> ToolResult:
-    """Perform a tool for an agent; what is refused is returned as an error for the agent to read."""
+    """Perform a tool for an agent; a refusal is returned as an error for the agent to read."""
     tool = TOOLS.get(name)
     try:
         if tool is None:
@@ -164,6 +164,9 @@ async def _put(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str, Any]
         **_timing_json(app, written.timing, written.next_times),
         "expiresAt": _ends(written.view),
     }
+    cost = await app.cost_of(written.view)
+    if cost is not None:
+        shown["perMonth"] = cost["perMonth"]
     if written.is_copy:
         shown["message"] = f"you already have this under the name {written.view.slug}; nothing was created"
     elif written.proposal is not None:
@@ -234,7 +237,7 @@ async def _report(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str, A
 
 
 async def explain(app: "Wakeful", actor: Actor, slug: object, at: str | None) -> dict[str, Any]:
-    """Why an own schedule ran or did not, without what belongs to others."""
+    """Why one of the agent's schedules ran or did not, without anything that belongs to others."""
     view = await app.get_as_agent(actor, slug)
     return without_figures((await app.why(view.slug, at=at, viewer=actor.agent)).to_json())
 
@@ -249,11 +252,14 @@ async def _forecast(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str,
         refuse("days", f"{days} is not between 1 and {FORECAST_DAYS_MAX}")
     now = app.moment().now
     views = [view for view in await app.list_as_agent(actor) if view.approval != "pending"]
-    own = {view.slug for view in views}
-    costs = await app.mean_costs([view.slug for view in views])
-    rows = [_forecast_row(view, costs.get(view.slug), now, days) for view in views if view.status != "done"]
+    own = {view.slug for view in views if view.status != "done"}
+    made = await app.forecast(days)
+    by_slug = {row["slug"]: row for row in made["schedules"] if row["slug"] in own}
+    rows = [_forecast_row(slug, by_slug.get(slug)) for slug in sorted(own)]
     ahead = await app.upcoming(now + days * DAY, limit=BUSY_MAX)
-    busy = sorted({one.due_at // MINUTE * MINUTE for one in ahead.instants if one.slug not in own})
+    # An agent sees when people's work runs, and nothing of other agents.
+    hidden = await app.owned_by_agents({instant.slug for instant in ahead.instants})
+    busy = sorted({instant.due_at // MINUTE * MINUTE for instant in ahead.instants if instant.slug not in hidden})
     known = [row["cost"] for row in rows if row["cost"] is not None]
     return {
         "days": days,
@@ -264,11 +270,11 @@ async def _forecast(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str,
     }
 
 
-def _forecast_row(view: ScheduleView, cost: float | None, now: Instant, days: int) -> dict[str, Any]:
-    timing = None if view.definition is None else view.definition.timing
-    is_running = view.enabled and view.status not in ("paused", "disabled", "invalid")
-    runs = 0 if timing is None or not is_running else tally(timing, now, now + days * DAY).count
-    return {"slug": view.slug, "runs": runs, "cost": None if cost is None else cost * runs}
+def _forecast_row(slug: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The forecast for one of the agent's schedules; others' costs and waits are not shown."""
+    if found is None:
+        return {"slug": slug, "runs": 0, "cost": None}
+    return {"slug": slug, "runs": found["runs"], "cost": found["cost"] if found["turns"] else None}
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
@@ -330,7 +336,8 @@ _ALL: Final = (
         "Create or change one of your schedules",
         "Create one of your schedules, or change the one with this slug; the same slug is never created twice. Give "
         "exactly one of prompt and command. The result's status is created, updated, unchanged (it was there already), "
-        "or pending (a person has to approve it; tell them). Do not schedule what you were started to do: if your "
+        "or pending (a person has to approve it; tell them). `perMonth` says how often a prompt runs in 30 days, and "
+        "what that costs in US dollars, if it is known. Do not schedule what you were started to do: if your "
         "prompt says 'every Monday', it is scheduled already.",
         {
             "slug": _text(_SLUG),

@@ -1,4 +1,4 @@
-"""Agents in the hands of an app: listed, and asked for real."""
+"""An app's agents: listed, and tested with a real prompt."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ class AgentView:
     proves: RungName
     last_turn: RunView | None
     sessions: int
+    turns: tuple[RunView, ...] = ()  # the newest turns, including the last one
 
 
 class Agents(Definitions):
@@ -41,6 +42,7 @@ class Agents(Definitions):
                 here[name].proves,
                 known[name].last_turn if name in known else None,
                 known[name].sessions if name in known else 0,
+                known[name].turns if name in known else (),
             )
             for name in sorted(here)
         ]
@@ -63,7 +65,7 @@ class Agents(Definitions):
         return await self._open.store.read(lambda tx: queries.run(tx, run_id))
 
     async def _remove_when_over(self, slug: str, run_id: int) -> None:
-        """Take the schedule of a test away once its run has ended. After a crash it stays, until the next test."""
+        """Remove a test's schedule once its run has ended. After a crash it stays until the next test."""
         while (await self._open.store.read(lambda tx: queries.run(tx, run_id))).outcome in _OPEN:
             await self._clock.sleep(_LOOK)
         with suppress(NotFound):  # a person was faster

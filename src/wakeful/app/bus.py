@@ -32,7 +32,7 @@ class Bus:
         return self._fan_out if given is None else given
 
     def on(self, handler: Handler, stream: str | None, clock: Clock) -> Callable[[], None]:
-        """Call it with every event, or with those of one stream; returns a function that unsubscribes."""
+        """Call a function with every event, or with those of one stream; returns a function that unsubscribes."""
         if self._stream is None:
             self._stream = Stream(clock)
             self._fan_out.listen(self._stream.listen)

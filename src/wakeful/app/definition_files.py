@@ -54,7 +54,7 @@ class Applied:
         }
 
     def add(self, path: str, before: str | None, after: str | None) -> None:
-        """Record what becomes of one file."""
+        """Record what happens to one file."""
         if before == after:
             self.unchanged.append(path)
             return
@@ -75,7 +75,7 @@ class _Rehearsed(Exception):
 
 
 class DefinitionFiles:
-    """Export and apply of one app. `quota` is missing if it has no slots."""
+    """Exports and applies one app's definitions. `quota` is missing if it has no slots."""
 
     def __init__(self, app: Wakeful, quota: Callable[[], Quota] | None = None) -> None:
         self._app = app
@@ -88,7 +88,7 @@ class DefinitionFiles:
     async def apply(
         self, files: Mapping[str, Any], *, place: str = "", is_applied: bool = False, is_pruned: bool = False
     ) -> Applied:
-        """What these files change, and, if `is_applied`, change it. `place` identifies the folder: with `is_pruned`,
+        """Show what these files change; if `is_applied`, change it. `place` identifies the folder: with `is_pruned`,
         definitions that were applied from it and are missing now are removed."""
         given = read_files(files)
         before = await self.export()
@@ -114,7 +114,7 @@ class DefinitionFiles:
         return [origin for origin in known if origin.ref not in paths]
 
     async def _checked(self, given: Sequence[DefinitionFile], before: Mapping[str, str]) -> dict[str, str]:
-        """The content of each file once it is stored; raises `Invalid` with the errors of all files."""
+        """The content of each file once it is stored; raises `Invalid` with all files' errors."""
         errors: list[FieldError] = []
         after: dict[str, str] = {}
         new_slots = {file.name for file in given if file.kind == "slot" and file.path not in before}

@@ -21,6 +21,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
 from wakeful.features.schedules.checks import Checked, check
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.upcoming import next_times
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Schedule, Tx
@@ -33,7 +34,7 @@ NEXT_TIMES: Final = 5
 
 
 class _Rehearsed(Exception):
-    """Rolls the transaction of a rehearsal back."""
+    """Rolls a rehearsal's transaction back."""
 
     def __init__(self, written: WrittenSchedule) -> None:
         super().__init__(written)
@@ -77,12 +78,12 @@ class Definitions(AppLifecycle):
                 raise put
             if guard is not None and stored is None and not put.is_created:
                 guard(locked(tx, slug))  # there was no row to lock, and another node created it first
-            return _read_back(tx, put, now, checked.warnings, is_rehearsal)
+            return _read_back(tx, put, now, checked.warnings, is_rehearsal, self.terms)
 
         return await self._write_or_rehearse(write, is_rehearsal)
 
     async def put_all(self, definitions: Mapping[str, Any], *, then: Callable[[Tx, Instant], T]) -> T:
-        """Write definitions in their JSON form, by slug, and what `then` writes, in one transaction: all or none."""
+        """Write definitions in their JSON form, by slug, and call `then`, in one transaction: all or none."""
         now = self._clock.read().now
         checked = [self._read(slug, definition, now) for slug, definition in definitions.items()]
 
@@ -110,7 +111,7 @@ class Definitions(AppLifecycle):
 
         def write(tx: Tx, now: Instant) -> WrittenSchedule:
             put = commands.change(tx, slug, edit, hooks=self._open.hooks, now=now, if_version=None)
-            return _read_back(tx, put, now, warnings, is_rehearsal)
+            return _read_back(tx, put, now, warnings, is_rehearsal, self.terms)
 
         return await self._write_or_rehearse(write, is_rehearsal)
 
@@ -158,7 +159,7 @@ class Definitions(AppLifecycle):
             return rehearsed.written
 
     async def _add(self, new: New) -> None:
-        """Add or update one; many callers share a commit."""
+        """Add or update a schedule; many callers share a commit."""
         await self._put(self._check_new(new, self._clock.read().now))
 
     async def _put(self, checked: Checked) -> commands.Put:
@@ -187,7 +188,8 @@ class Definitions(AppLifecycle):
         return self._check(definition, now)
 
     def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
-        """Check each, at the same time; one that differs from the one before only in its slug is the same."""
+        """Check each definition as of one time; a definition that differs from the previous one only in its slug is not
+        checked again."""
         checked: list[Checked] = []
         before: New | None = None
         now = self._clock.read().now
@@ -202,8 +204,8 @@ class Definitions(AppLifecycle):
         return checked
 
     def _check(self, definition: Definition, now: Instant) -> Checked:
-        """Check it at `now`, the time of the transaction: a later anchor would lie in the future, and the grid of an
-        interval starts at its anchor."""
+        """Check a definition at `now`, the time of the transaction: a later anchor would lie in the future, and the
+        grid of an interval starts at its anchor."""
         checked = check(definition, self._open.conditions, now=now)
         self._warn(checked)
         return checked
@@ -213,9 +215,9 @@ class Definitions(AppLifecycle):
             log.warning("%s: %s", checked.definition.slug, warning)
 
 
-def _is_same_but_slug(one: New, other: New) -> bool:
-    is_same = one.options is other.options or not (one.options or other.options)
-    return is_same and is_same_work(one.timing, one.action, other.timing, other.action)
+def _is_same_but_slug(new: New, other: New) -> bool:
+    is_same = new.options is other.options or not (new.options or other.options)
+    return is_same and is_same_work(new.timing, new.action, other.timing, other.action)
 
 
 def locked(tx: Tx, slug: str) -> Schedule | None:
@@ -230,8 +232,8 @@ def locked(tx: Tx, slug: str) -> Schedule | None:
 
 
 def _read_back(
-    tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool
+    tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool, terms: Terms
 ) -> WrittenSchedule:
-    view = queries.get(tx, put.slug, now=now, compiled=put.compiled)
-    times = next_times(tx, put.slug, now=now, after=now, count=NEXT_TIMES) if is_rehearsal else []
+    view = queries.get(tx, put.slug, now=now, terms=terms, compiled=put.compiled)
+    times = next_times(tx, put.slug, now=now, after=now, count=NEXT_TIMES, terms=terms) if is_rehearsal else []
     return WrittenSchedule(view, put.is_created, warnings, tuple(times))

@@ -62,7 +62,7 @@ log = logging.getLogger("wakeful.approvals")
 
 
 class NoAgentForMessages(RuntimeError):
-    """Nothing in this process can give an agent a turn for a person's message."""
+    """This process has no agent that could take a turn for a person's message."""
 
 
 class Delivering:
@@ -77,13 +77,15 @@ class Delivering:
         explain: Explain,
         ack_token: Callable[[], str],
         shared: Callable[[], object] = lambda: None,
+        is_traced: Callable[[], bool] = lambda: False,
     ) -> None:
         self._make_channels = channels
-        self._ack_token = ack_token  # which word no person is ever told
+        self._ack_token = ack_token  # the ack token, which is never shown to people
         self._limits = Live(limits)
         self._alerts = Live(alerts)
         self._shared = shared  # further settings that all nodes must share
         self._explain = explain
+        self._is_traced = is_traced
         self._registry = ChannelRegistry()
         self._context: FeatureContext | None = None
         self._retired: list[Channel] = []
@@ -108,6 +110,7 @@ class Delivering:
             apply=context.apply,
             ring_bell=context.ring_bell,
             listener=context.listener,
+            is_traced=self._is_traced,
         )
 
     @contextmanager
@@ -120,7 +123,7 @@ class Delivering:
             self._make_channels = given
 
     async def close(self) -> None:
-        """Release the resources of the channels."""
+        """Release the channels' resources."""
         gone = self._registry.configure({}) + self._retired
         self._retired = []
         self._context = None
@@ -159,7 +162,7 @@ class Delivering:
     # --- deliveries --------------------------------------------------------------------------------------------------
 
     async def send(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
-        """Queue a text for a person."""
+        """Queue a message for a person."""
         age_max, ack_token, registry = self._limits.value.age_max, self._ack_token(), self._registry
         row = await self._write(
             lambda tx, now: commands.send(
@@ -169,12 +172,12 @@ class Delivering:
         return self._view(row)
 
     async def retry(self, delivery_id: str) -> DeliveryView:
-        """Retry it now; a dead letter starts over."""
+        """Retry a delivery now; a dead letter starts over."""
         number, age_max = self.number_of(delivery_id), self._limits.value.age_max
         return self._view(await self._write(lambda tx, now: commands.retry(tx, number, now=now, age_max=age_max)))
 
     async def discard(self, delivery_id: str) -> None:
-        """Discard it."""
+        """Discard a delivery."""
         number = self.number_of(delivery_id)
         await self._write(lambda tx, now: commands.discard(tx, number))
 
@@ -194,7 +197,7 @@ class Delivering:
         return [self._view(row) for row in rows]
 
     def number_of(self, delivery_id: str) -> int:
-        """The number in an id of ours; people may write just the number."""
+        """The number in a delivery id; people may write just the number."""
         store_id, dash, number = delivery_id.partition(".")[0].rpartition("-")
         is_ours = not dash or store_id == self._open.store_id
         if not is_ours or not number.isascii() or not number.isdecimal() or len(number) > 18:
@@ -290,6 +293,10 @@ class Delivering:
     async def mark_read(self, item_id: int, *, is_read: bool = True) -> None:
         """Mark an item as read."""
         await self._write(lambda tx, now: commands.mark_read(tx, item_id, at=now if is_read else None))
+
+    async def mark_all_read(self) -> int:
+        """Mark all items as read; returns how many were unread."""
+        return await self._write(lambda tx, now: tx.inbox.mark_all_read(at=now))
 
     async def remove_item(self, item_id: int) -> None:
         """Remove an item from the inbox."""

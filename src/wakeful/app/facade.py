@@ -6,13 +6,16 @@ from typing import Any, TypeVar
 from wakeful.app.action_forms import ON_DUE, register
 from wakeful.app.agent_tools import AgentToolbox
 from wakeful.app.agents import Agents
+from wakeful.app.calendars import Calendars
 from wakeful.app.costs import Costs
 from wakeful.app.delivery import Delivering
+from wakeful.app.forecasting import Forecasting
 from wakeful.app.heartbeat import HeartbeatCommands
 from wakeful.app.merging import definition_options
 from wakeful.app.queries import AppQueries
 from wakeful.app.runs import Runs
 from wakeful.app.self_scheduling import SelfScheduling
+from wakeful.app.today import Today
 from wakeful.app.values import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
@@ -26,7 +29,7 @@ from wakeful.ports.agent import Toolbox
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents, Costs):
+class Wakeful(SelfScheduling, Forecasting, Runs, HeartbeatCommands, Today, Calendars, AppQueries, Agents, Costs):
     """A durable scheduler over one store.
 
     `store` is the path of a SQLite file, or a `postgresql://…` address. Several processes may open the same file: one
@@ -84,16 +87,16 @@ class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents, Costs
     def register_channel(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
         """Add a channel: `deliver(text)` is called with each text; if it raises, the delivery is retried later.
 
-        Returns a function that removes it. Texts are queued durably and may arrive twice: give `deliver` a second
+        Returns a function that removes it. Messages are queued durably and may arrive twice: give `deliver` a second
         argument to get the letter, whose `delivery_id` stays the same."""
         return self._delivering.register(name, to, deliver)
 
     def on(self, handler: Handler) -> Callable[[], None]:
-        """Call it with every event after the commit; returns unsubscribe. One that raises is dropped."""
+        """Call a function with every event after the commit; returns unsubscribe. A function that raises is dropped."""
         return self._bus.on(handler, None, self._clock)
 
     def on_stream(self, name: str, handler: Handler) -> Callable[[], None]:
-        """Call it with the events of one stream (`runs`, `schedules`, `deliveries`, …); returns unsubscribe."""
+        """Call a function with the events of one stream (`runs`, `schedules`, `deliveries`, …); returns unsubscribe."""
         return self._bus.on(handler, name, self._clock)
 
     # --- people -------------------------------------------------------------------------------------------------------
@@ -104,11 +107,11 @@ class Wakeful(SelfScheduling, Runs, HeartbeatCommands, AppQueries, Agents, Costs
         return self._delivering
 
     async def deliver(self, text: str, *, channel: str | None = None, to: str | None = None) -> DeliveryView:
-        """Send a text to a person: by this channel, else that of the last interaction, else the first one."""
+        """Send a message to a person: by this channel, else by the last interaction's, else by the first one."""
         return await self._delivering.send(text, channel=channel, to=to)
 
     async def touch(self, channel: str, to: str | None = None) -> None:
-        """Record an interaction on a channel: deliveries without a channel go there from now on."""
+        """Record an interaction on a channel: deliveries without a channel go to it from now on."""
         await self._delivering.touch(channel, to)
 
     async def message(self, channel: str, to: str, text: str) -> None:

@@ -8,9 +8,11 @@ from wakeful.core.workflow.rows import HandlerRun, Workflow
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.heartbeat.queries import heartbeat_view
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
-from wakeful.features.schedules.compiled import slots_named
+from wakeful.features.schedules.compiled import calendar_named, slots_named
 from wakeful.features.schedules.health import Finding
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.workflows.modules import Fault
+from wakeful.observe.tracing import TracingTrouble
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import Waiting
 
@@ -18,8 +20,11 @@ NAMED_MAX: Final = 10
 WAITING_MAX: Final = DAY
 WORKFLOWS: Final = "workflows"
 CHANNELS: Final = "channels"
+TRACING: Final = "tracing"
 SLOTS: Final = "slots"
 APPROVALS: Final = "approvals"
+CALENDARS: Final = "calendars"
+CALENDAR_SCHEDULES_MAX: Final = 1_000
 SLOT_SCHEDULES_MAX: Final = 1_000
 
 
@@ -46,8 +51,29 @@ def _missing_slot(name: str, slugs: Sequence[str]) -> Finding:
     return Finding(SLOTS, "warn", f"slot {name} is gone, and {named} {verb} it", cure, list(slugs[:NAMED_MAX]))
 
 
+def calendars(tx: Tx, terms: Terms) -> list[Finding]:
+    """Calendar files that cannot be read, and so exclude nothing."""
+    users: dict[str, list[str]] = {}
+    if terms.exclude is not None and terms.exclude.calendar is not None:
+        users[terms.exclude.calendar] = ["[exclude]"]
+    for schedule in tx.schedules.with_calendar(after_id=0, limit=CALENDAR_SCHEDULES_MAX):
+        name = calendar_named(schedule)
+        if name is not None:
+            users.setdefault(name, []).append(schedule.slug)
+    return [_unread(fault, users[name]) for name in sorted(users) if (fault := terms.calendar_fault(name)) is not None][
+        :NAMED_MAX
+    ]
+
+
+def _unread(fault: str, users: Sequence[str]) -> Finding:
+    named = ", ".join(users[:NAMED_MAX]) + (" and others" if len(users) > NAMED_MAX else "")
+    verb = "names" if len(users) == 1 else "name"
+    cure = "correct the file; it is read again by itself"
+    return Finding(CALENDARS, "warn", f"{fault}; {named} {verb} it, and it excludes nothing", cure, list(users))
+
+
 def proposals(tx: Tx, *, now: Instant) -> Finding:
-    """Whether something an agent proposed waits for a person."""
+    """Whether an agent's proposal waits for a person."""
     waiting = tx.proposals.pending(now=now)
     if not waiting:
         return Finding(APPROVALS, "ok", "nothing is waiting for approval")
@@ -73,12 +99,19 @@ def dead_letters(tx: Tx) -> Finding:
 def inbound(problems: Sequence[InboundFinding]) -> list[Finding]:
     """Problems with receiving messages from people."""
     if not problems:
-        return [Finding(CHANNELS, "ok", "messages are received on all inbound channels")]
+        return [Finding(CHANNELS, "ok", "no problem with receiving messages on inbound channels")]
     shown = [Finding(CHANNELS, "warn", *finding) for finding in problems[:NAMED_MAX]]
     if len(problems) > NAMED_MAX:
         more = f"{len(problems) - NAMED_MAX} more"
         shown.append(Finding(CHANNELS, "warn", more, "see all: wakeful channels -o json"))
     return shown
+
+
+def tracing(endpoint: str | None, trouble: TracingTrouble | None) -> list[Finding]:
+    """Whether a collector takes the traces, if there is one."""
+    if trouble is not None:
+        return [Finding(TRACING, "warn", *trouble)]
+    return [] if endpoint is None else [Finding(TRACING, "ok", f"traces are sent to {endpoint}")]
 
 
 def stopped_workflows(tx: Tx) -> list[Finding]:
@@ -108,13 +141,18 @@ def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
     return [_waiting(message) for message in waiting]
 
 
-def _waiting(one: Waiting) -> Finding:
-    whose = f"consumer {one.consumer} has not taken it" if one.is_active else f"its consumer {one.consumer} is gone"
-    whose = whose if one.consumer else "no consumer reads it"
-    since = format_instant(one.since)
-    words = f"{one.workflow}: the oldest message of topic {one.topic} has been pending since {since}; {whose}"
-    cure = f"see it: wakeful workflows messages {one.workflow} {one.topic} --status pending; then use it, or skip it"
-    return Finding(WORKFLOWS, "warn", words, cure, [one.workflow])
+def _waiting(waiting: Waiting) -> Finding:
+    whose = (
+        f"consumer {waiting.consumer} has not taken it"
+        if waiting.is_active
+        else f"its consumer {waiting.consumer} is gone"
+    )
+    whose = whose if waiting.consumer else "no consumer reads it"
+    since = format_instant(waiting.since)
+    words = f"{waiting.workflow}: the oldest message of topic {waiting.topic} has been pending since {since}; {whose}"
+    command = f"wakeful workflows messages {waiting.workflow} {waiting.topic} --status pending"
+    cure = f"see it: {command}; then use it, or skip it"
+    return Finding(WORKFLOWS, "warn", words, cure, [waiting.workflow])
 
 
 def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:

@@ -37,7 +37,7 @@ class HeartbeatCommands(Definitions):
     ) -> bool:
         """Request a heartbeat turn, and tell the agent why; returns whether it was merged into one already requested.
 
-        Requests within 250 ms become one turn. `text` becomes a system event, in place of an earlier one of the same
+        Requests within 250 ms become one turn. `text` becomes a system event, replacing an earlier one with the same
         `context_key`."""
         return (await self.wake(reason, text, context_key, **origin)).is_coalesced
 
@@ -90,5 +90,5 @@ def with_next_beat(tx: Tx, stats: Stats, terms: HeartbeatTerms, *, now: Instant)
 
 
 def heartbeat_json(state: HeartbeatView, turns: list[RunView]) -> dict[str, Any]:
-    """Both as JSON."""
+    """The heartbeat's state and last turns as JSON."""
     return {**state.to_json(), "lastTurns": [run.to_json() for run in turns]}

@@ -1,4 +1,4 @@
-"""The heartbeat as a Python program writes it: the words of `[heartbeat]`, checked by the same rules."""
+"""The heartbeat as a Python program writes it: the names of `[heartbeat]`, checked by the same rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Heartbeat:
 
 
 def _read(written: Mapping[str, Any]) -> Any:
-    # Here, and not above: whoever has no heartbeat need not wait for the reader of settings.
+    # Imported here, not above, so that an app without a heartbeat does not load the settings reader.
     from pydantic import ValidationError
 
     from wakeful.config.messages import faults_of

@@ -10,6 +10,7 @@ from wakeful.features.heartbeat.why import why as why_heartbeat
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.why import why
+from wakeful.features.schedules.why_times import shorten
 from wakeful.ports.names import names_of
 from wakeful.ports.store import Schedule, Tx
 
@@ -37,7 +38,7 @@ def explained(
     if slug != HEARTBEAT:
         return plainly(tx, incident, now)
     sentence, _ = why_heartbeat(tx, heartbeat, at=None, now=now)
-    cure = "see its turns with `wakeful runs heartbeat`, and fix the cause"
+    cure = "`wakeful runs heartbeat` lists its turns."
     return IncidentText(_text(incident, sentence, cure), slug)
 
 
@@ -55,7 +56,7 @@ def _schedule(
 
 
 def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> IncidentText:
-    """A workflow that stopped is told of by itself."""
+    """The text for a handler; a stopped workflow has a separate incident."""
     known = tx.workflows.by_names([workflow]).get(workflow)
     is_off = known is None or known.status != "active" or known.error is not None
     again = "It is retried automatically, at least every 10 minutes"
@@ -71,27 +72,27 @@ def _slot(tx: Tx, incident: Incident, name: str) -> IncidentText:
 
 def _cure(slug: str, state: str, compiled: Compiled | Broken) -> str:
     if state == "invalid" or isinstance(compiled, Broken):
-        return f"correct the definition with `wakeful edit {slug}`"
+        return f"To fix it: correct the definition with `wakeful edit {slug}`."
     if state == "disabled":
-        return f"fix the cause, then `wakeful resume {slug}`"
+        return f"When the cause is fixed, `wakeful resume {slug}` enables it again."
     definition = compiled.definition
     if isinstance(definition.timing, Once):
         return (
-            f"fix the cause, then `wakeful run {slug}` runs it again; "
-            f"`wakeful alerts ack {slug}` closes this alert without another run"
+            f"When the cause is fixed, `wakeful run {slug}` runs it again; "
+            f"`wakeful alerts ack {slug}` closes this alert without another run."
         )
-    see = f"fix the cause; `wakeful runs {slug}` lists its runs"
+    see = f"`wakeful runs {slug}` lists its runs"
     if definition.errors_max == 0:
-        return see
+        return f"{see}."
     return (
-        f"{see}; after {definition.errors_max} errors in a row it is disabled, and `wakeful resume {slug}` enables it"
+        f"{see}; after {definition.errors_max} errors in a row it is disabled, and `wakeful resume {slug}` enables it."
     )
 
 
 def _text(incident: Incident, sentence: str, cure: str) -> str:
-    """The error is said once: where `why` speaks of something later, the incident's own error comes first."""
+    """Mention the error once: if `why` explains something later, the incident's own error comes first."""
     if incident.run_id is None:  # no run of it failed: it cannot be read, or its time was missed
-        return f"{incident.text}. {sentence} To fix it: {cure}."
+        return f"{incident.text}. {sentence} {cure}"
     count = f"it failed {incident.bad} times in a row" if incident.bad > 1 else "it failed"
-    said = count if incident.text in sentence else f"{count}: {incident.text}"
-    return f"{said}. {sentence} To fix it: {cure}."
+    is_quoted = incident.text in sentence or shorten(incident.text) in sentence
+    return f"{count if is_quoted else f'{count}: {incident.text}'}. {sentence} {cure}"

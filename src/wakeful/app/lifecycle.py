@@ -2,6 +2,7 @@
 
 import asyncio
 import signal
+import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,7 @@ from wakeful.core.delivery.incidents import Incident
 from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.refusals import NotStarted
 from wakeful.core.run.effects import ChatDecision
+from wakeful.core.schedule.exclude import Exclude
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration
@@ -38,8 +40,10 @@ from wakeful.features.schedules.rules import AgentLane, Terms
 from wakeful.features.workflows.feature import Workflows
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.call import CallAgent
+from wakeful.integrations.calendars.files import CalendarFiles
 from wakeful.observe.following import Following
 from wakeful.observe.relay import Relay
+from wakeful.observe.tracing import Tracing
 from wakeful.ports.action import Withholds
 from wakeful.ports.agent import Agent, Toolbox
 from wakeful.ports.clock import Clock, Moment
@@ -66,6 +70,8 @@ class AppLifecycle:
         ledger_days: int = 90,
         standby: bool = False,
         agent_lane: AgentLane = "serial",
+        exclude: Exclude | Mapping[str, Any] | None = None,
+        labels: Sequence[str] = (),
         tick: bool = True,
         name: str | None = None,
         clock: Clock | None = None,
@@ -88,6 +94,7 @@ class AppLifecycle:
         alerts: AlertTerms | None = None,
         budgets: Budgets | Money | None = None,
         self_scheduling: SelfSchedulingTerms | None = None,
+        otel: str | None = None,
     ) -> None:
         given = Changes(
             timezone=timezone,
@@ -98,8 +105,11 @@ class AppLifecycle:
             ledger_days=ledger_days,
             standby=standby,
             agent_lane=agent_lane,
+            exclude=exclude,
+            labels=labels,
         )
-        config = changed(RuntimeConfig(Limits(), Terms()), given)
+        calendars = CalendarFiles(Path(home or "."))
+        config = changed(RuntimeConfig(Limits(), Terms(calendars=calendars)), given)
         self._registry = CallRegistry()
         self._setup = bootstrap.Setup(
             registry=self._registry,
@@ -126,6 +136,7 @@ class AppLifecycle:
         self._has_heartbeat = heartbeat is not None
         self._money = budgets.feature() if isinstance(budgets, Budgets) else budgets or Money()
         self._own_agents: dict[str, str] = {}  # agents that are functions: their name in the registry, by agent
+        self._tracing = Tracing(otel, name or socket.gethostname(), redact)
         self._delivering = Delivering(
             channels,
             delivery or DeliveryLimits(),
@@ -133,6 +144,7 @@ class AppLifecycle:
             explain=self._explain,
             ack_token=lambda: self._heartbeat.terms.ack.token,
             shared=lambda: self._money.terms.shared,
+            is_traced=lambda: self._tracing.is_on,
         )
         self._self_scheduling = Live(self_scheduling or SelfSchedulingTerms())
         self._bus = Bus()
@@ -150,15 +162,17 @@ class AppLifecycle:
     @contextmanager
     def moved_to(self, clock: Clock, open_store: OpenStore, assemble: Assemble) -> Iterator[None]:
         """Start on another clock, store and actions inside this context. Only channels and workflow handlers that are
-        functions of this program are used. For tests on a virtual clock."""
-        before = self._clock, self._has_own_clock
+        functions of this program are used, and nothing is traced. For tests on a virtual clock."""
+        before, endpoint = (self._clock, self._has_own_clock), self._tracing.endpoint
         self._clock, self._has_own_clock = clock, True
         self._open_store, self._assemble = open_store, assemble
+        self._tracing.endpoint = None
         try:
             with self._delivering.own_channels_only(), self._workflows.python_only():
                 yield
         finally:
             self._clock, self._has_own_clock = before
+            self._tracing.endpoint = endpoint
             del self._open_store, self._assemble
 
     async def start(self) -> None:
@@ -181,8 +195,9 @@ class AppLifecycle:
             await adopt(self._clock.read().now)
             parts.engine.adopt = adopt
             await self._write_declared()
+            await self._tracing.begin(parts.store, self._bus.fan_out)
             besides = [make(parts) for make in self._make_besides]
-            for service in (*parts.services, *besides, *self._reporter(store)):
+            for service in (self._tracing, *parts.services, *besides, *self._reporter(store)):
                 self._services.append(service)
                 await service.start()
             if self._ticks:
@@ -194,8 +209,13 @@ class AppLifecycle:
             await store.close()
             raise
 
+    @property
+    def terms(self) -> Terms:
+        """What applies to all schedules now."""
+        return self._open.terms.value
+
     def add_service(self, make: MakeBeside) -> None:
-        """Run this service next to the app, from its next start on."""
+        """Run this service alongside the app, from the app's next start on."""
         self._make_besides.append(make)
 
     async def stop(self) -> None:
@@ -230,6 +250,10 @@ class AppLifecycle:
         if self._parts is not None and make is not None:
             bootstrap.change_agents(self._parts, make(self._clock, self._registry))
 
+    async def change_otel(self, endpoint: str | None) -> None:
+        """Send traces to this OTLP/HTTP collector from now on; None: to none."""
+        await self._tracing.change(endpoint)
+
     def _complete_setup(self, store: Store, poll: Duration | None) -> bootstrap.Setup:
         # The sink first: it also makes the listener.
         sink = self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock))
@@ -241,6 +265,7 @@ class AppLifecycle:
             toolbox=self._toolbox(),
             self_scheduling=self._self_scheduling,
             sink=sink,
+            traceparent=self._tracing.traceparent,
             listener=None if self._make_listener is None else self._make_listener(),
         )
 
@@ -259,7 +284,7 @@ class AppLifecycle:
     def _all_features(self) -> Sequence[bootstrap.MakeFeature]:
         has_agents = self._setup.agents is not None or bool(self._own_agents)  # without agents there is no heartbeat
         return (
-            self._delivering.plug,  # first: channels are there before anything that uses them starts
+            self._delivering.plug,  # first: channels exist before anything that uses them starts
             partial(plug_money, self._money),
             *([self._plug_heartbeat] if self._has_heartbeat or has_agents else []),
             *self._setup.features,
@@ -271,11 +296,11 @@ class AppLifecycle:
         return await plug_heartbeat(self._heartbeat, context, budget_note=self._money.used_up)
 
     async def _plug_approvals(self, context: bootstrap.FeatureContext) -> FeatureHooks:
-        """Decisions by chat on what agents proposed."""
+        """Plug in decisions by chat on agents' proposals."""
         return FeatureHooks(appliers={ChatDecision: self.apply_chat_decision})
 
     def apply_chat_decision(self, tx: Tx, answer: ChatDecision, now: Instant) -> None:
-        """Handle the decision of a person on a proposal."""
+        """Handle a person's decision on a proposal."""
         raise NotImplementedError
 
     def _toolbox(self) -> Toolbox | None:
@@ -288,7 +313,7 @@ class AppLifecycle:
         return explained(tx, incident, now, terms=terms, ledger_days=days, heartbeat=self._heartbeat.terms)
 
     def _reporter(self, store: Store) -> list[BackgroundService]:
-        """Passes events to other processes on this store, and their events to the live stream here."""
+        """Passes events to other processes on this store, and their events to this process's live stream."""
         relay = Relay(store, self._clock, self._bus.fan_out)
         stream = None if self._watched is None else self._watched()
         if stream is None:
@@ -296,7 +321,7 @@ class AppLifecycle:
         return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
 
     def _begin(self, side_task: Coroutine[Any, Any, None]) -> None:
-        """Run this in the background; it is cancelled when the app stops."""
+        """Run a coroutine in the background; it is cancelled when the app stops."""
         task = asyncio.create_task(side_task)
         self._side_tasks.add(task)
         task.add_done_callback(self._side_tasks.discard)
@@ -361,7 +386,7 @@ class AppLifecycle:
         return self._clock.read()
 
     async def run_of_token(self, token: str) -> int | None:
-        """The run that a run's token belongs to, while that attempt of it is running."""
+        """The run that a run token belongs to, while that attempt is running."""
         tokens = (self._ending or self._open).run_tokens
         known = None if tokens is None else tokens.read(token)
         if known is None:
@@ -372,7 +397,7 @@ class AppLifecycle:
         return run_id if is_current else None
 
     async def sleep(self, duration: str | timedelta | Duration) -> None:
-        """Sleep on its clock: a text such as `90s`, a timedelta, or milliseconds."""
+        """Sleep on its clock: a string such as `90s`, a timedelta, or milliseconds."""
         await self._clock.sleep(duration if isinstance(duration, int) else as_duration(duration, "duration"))
 
     @property

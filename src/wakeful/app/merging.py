@@ -1,4 +1,4 @@
-"""Definitions in their JSON shape, changed in part."""
+"""Partial changes to definitions in their JSON shape."""
 
 import re
 from collections.abc import Mapping

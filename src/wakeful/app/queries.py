@@ -18,6 +18,7 @@ from wakeful.features.delivery.alerts import AlertView
 from wakeful.features.heartbeat.queries import upcoming_beats
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.heartbeat.why import why as why_heartbeat
+from wakeful.features.money.ahead import BudgetsAhead
 from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
 from wakeful.features.schedules.queries import Pulse, Stats
@@ -42,7 +43,7 @@ class AppQueries(AppLifecycle):
     async def get(self, slug: str) -> ScheduleView:
         """One schedule: definition and state."""
         now = self._clock.read().now
-        return await self._open.store.read(lambda tx: queries.get(tx, slug, now=now))
+        return await self._open.store.read(lambda tx: queries.get(tx, slug, now=now, terms=self.terms))
 
     async def list(
         self,
@@ -52,9 +53,8 @@ class AppQueries(AppLifecycle):
         contains: str | None = None,
         limit: int | None = None,
     ) -> builtins.list[ScheduleView]:
-        """Schedules in slug order, optionally only those with a status or with a text in their slug.
-
-        A filter is such a text, a mapping of these keywords, or a function that says whether to include a schedule."""
+        """Schedules in slug order, optionally only those with a status or with a string in their slug. A filter is such
+        a string, a mapping of these keywords, or a function that says whether to include a schedule."""
         if isinstance(filter, Mapping):
             return await self.list(**{"status": status, "contains": contains, "limit": limit, **filter})
         text = filter if isinstance(filter, str) else contains
@@ -66,8 +66,8 @@ class AppQueries(AppLifecycle):
         return views if limit is None else views[:limit]
 
     async def look(self, question: Callable[[Tx, Instant], T]) -> T:
-        """Run a query on one snapshot, at the current time, in a reader thread. Work on many rows belongs there, so
-        that the event loop stays free for the clock."""
+        """Run a query on one snapshot, at the current time, in a reader thread. Work on many rows belongs in that
+        thread, so that the event loop stays free for the clock."""
         now = self._clock.read().now
         return await self._open.store.read(lambda tx: question(tx, now))
 
@@ -76,7 +76,7 @@ class AppQueries(AppLifecycle):
         now = self._clock.read().now
 
         def look(tx: Tx) -> UpcomingPage:
-            ahead = upcoming(tx, now=now, until=until, limit=limit)
+            ahead = upcoming(tx, now=now, until=until, limit=limit, terms=self.terms)
             return merged(ahead, self._others_ahead(tx, now=now, until=ahead.until, limit=limit + 1), limit=limit)
 
         return await self._open.store.read(look)
@@ -96,14 +96,16 @@ class AppQueries(AppLifecycle):
 
     def _others_ahead(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> builtins.list[Upcoming]:
         """Everything that will start except planned instants of schedules."""
+        return [item for source in self._sources_ahead(tx, now=now, until=until, limit=limit) for item in source]
+
+    def _sources_ahead(
+        self, tx: Tx, *, now: Instant, until: Instant, limit: int
+    ) -> builtins.list[builtins.list[Upcoming]]:
+        """Like `_others_ahead`, by source, at most `limit` of each."""
         return [
-            *waiting_runs(tx, now=now, until=until, limit=limit),
-            *upcoming_beats(tx, self._heartbeat.terms, until=until, limit=limit),
-            *(
-                upcoming_run
-                for source in self._open.upcoming
-                for upcoming_run in source(tx, now=now, until=until, limit=limit)
-            ),
+            waiting_runs(tx, now=now, until=until, limit=limit),
+            upcoming_beats(tx, self._heartbeat.terms, until=until, limit=limit),
+            *(source(tx, now=now, until=until, limit=limit) for source in self._open.upcoming),
         ]
 
     async def pulse(self) -> Pulse:
@@ -122,8 +124,10 @@ class AppQueries(AppLifecycle):
                 findings.budget(tx, self._heartbeat.terms, now=now),
                 *findings.stopped_workflows(tx),
                 *findings.missing_slots(tx),
+                *findings.calendars(tx, self.terms),
                 *findings.unloaded_modules(self._workflows.faults),
                 *findings.waiting_messages(tx, now=now),
+                *findings.tracing(self._tracing.endpoint, self._tracing.trouble()),
                 *findings.inbound(self._delivering.inbound_findings(tx, now=now)),
             )
             return replace(state, findings=[*state.findings, *besides])
@@ -144,14 +148,14 @@ class AppQueries(AppLifecycle):
         now, terms = self._clock.read().now, self._heartbeat.terms
 
         def look(tx: Tx) -> Stats:
-            stats = queries.stats(tx, slug, since=start, now=now)
+            stats = queries.stats(tx, slug, since=start, now=now, terms=self.terms)
             return with_next_beat(tx, stats, terms, now=now) if slug == HEARTBEAT else stats
 
         return await self._open.store.read(look)
 
     async def why(self, slug: str, *, at: datetime | str | None = None, viewer: str | None = None) -> Why:
-        """Explain its state, or what happened or will happen at an instant: one sentence, and the facts. A `viewer` is
-        an agent, which is not told the names of what it does not own."""
+        """Explain the current state, or what happened or will happen at an instant: one sentence, and the facts. A
+        `viewer` is an agent, which is not told the names of what it does not own."""
         parts, now = self._open, self._clock.read().now
         asked = None if at is None else as_instant(at, "at")
         if slug == HEARTBEAT:
@@ -161,30 +165,44 @@ class AppQueries(AppLifecycle):
         explain = parts.whys.get(prefix) if name else None
         if explain is not None:
             return Why(*await parts.store.read(lambda tx: explain(tx, name, at=asked, now=now)))
-        terms, days = parts.terms.value, self._setup.limits.ledger_days
+        terms, days = self.terms, self._setup.limits.ledger_days
 
         def look(tx: Tx) -> Why:
             proposal = queries.proposed(tx, slug, now=now)
             if proposal is not None and proposal.schedule_id is None:
                 return why_waits(proposal)
-            return with_origin(tx, slug, why(tx, slug, at=asked, now=now, terms=terms, ledger_days=days, viewer=viewer))
+            told = why(
+                tx,
+                slug,
+                at=asked,
+                now=now,
+                terms=terms,
+                ledger_days=days,
+                viewer=viewer,
+                used_up=lambda tx, schedule_id, definition: BudgetsAhead(
+                    tx, self._money.terms, self._money.zone, now
+                ).used_up(schedule_id, definition),
+            )
+            return with_origin(tx, slug, told)
 
         return await parts.store.read(look)
 
     async def next_times(
         self, slug: str, count: int = 5, *, after: datetime | str | None = None
     ) -> builtins.list[datetime]:
-        """When it will run next, strictly after a time (default: now)."""
+        """A schedule's next times, strictly after `after` (default: now)."""
         now = self._clock.read().now
         start = now if after is None else as_instant(after, "after")
-        instants = await self._open.store.read(lambda tx: next_times(tx, slug, now=now, after=start, count=count))
+        instants = await self._open.store.read(
+            lambda tx: next_times(tx, slug, now=now, after=start, count=count, terms=self.terms)
+        )
         return [at for at in map(as_datetime, instants) if at is not None]
 
     async def _iterate(self, contains: str | None) -> AsyncIterator[ScheduleView]:
         after: str | None = None
         while True:
             now = self._clock.read().now
-            asked = partial(queries.page, after=after, limit=PAGE, contains=contains, now=now)
+            asked = partial(queries.page, after=after, limit=PAGE, contains=contains, now=now, terms=self.terms)
             page = await self._open.store.read(asked)
             for view in page:
                 yield view

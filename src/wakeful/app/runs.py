@@ -1,13 +1,17 @@
 """Runs: start, cancel, wait for, prove and read them."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
 from wakeful.app.definitions import Definitions
+from wakeful.core.money.prices import dollars
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.runs import Outcome
+from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.time.instants import Instant, parse_duration
 from wakeful.core.time.timing_builders import as_instant
+from wakeful.features.money.queries import expected_cost
 from wakeful.features.schedules import backfilling, cancelling, commands, queries
 from wakeful.features.schedules.views import RunView
 from wakeful.integrations.agents.receipts import Receipts
@@ -29,21 +33,42 @@ class Runs(Definitions):
     async def cancel(self, run_id: int, *, by: str = "") -> RunView:
         """Cancel a run that is running or waiting. Raises `Conflict` if it has ended.
 
-        A running one ends shortly afterwards: use `wait_for`. `by` is recorded as who asked."""
+        A running run ends shortly afterwards: use `wait_for`. `by` is recorded as who asked."""
         hooks = self._open.hooks
         await self._command(lambda tx, now: cancelling.cancel(tx, run_id, hooks=hooks, now=now, by=by))
         return await self.get_run(run_id)
 
     async def replay(self, run_id: int) -> RunView:
-        """Run the instant of a run that has ended once more, outside the plan."""
+        """Run a finished run's instant once more, outside the plan."""
         new_id = await self._command(lambda tx, now: backfilling.replay(tx, run_id, now=now))
         return await self.get_run(new_id)
+
+    async def check_replay(self, run_id: int) -> str:
+        """Whether a run can be replayed; returns the slug of its schedule, or raises."""
+        return await self._open.store.read(lambda tx: backfilling.replayable(tx, run_id)[1].slug)
+
+    async def estimated_cost(self, by_slug: Mapping[str, int]) -> float | None:
+        """The estimated cost of this many runs of these schedules, in US dollars; None: unknown.
+
+        Each costs the mean of the last known costs of its schedule, else of its agent. Only prompts cost something."""
+        now = self._clock.read().now
+
+        def look(tx: Tx) -> float | None:
+            total = 0.0
+            for slug, schedule in tx.schedules.by_slugs(sorted(by_slug)).items():
+                each = expected_cost(tx, schedule.schedule_id, decode_definition(schedule.definition), now=now)
+                if each is None:
+                    return None
+                total += each * by_slug[slug]
+            return dollars(round(total))
+
+        return await self._open.store.read(look)
 
     async def replay_missed(
         self, since: datetime | str, slug: str | None = None, *, apply: bool = False, by: str = ""
     ) -> dict[str, int]:
-        """Run missed instants since a time, of one schedule or of all; returns how many, by slug. Only with `apply`
-        anything runs."""
+        """Run missed instants since `since`, of one schedule or of all; returns how many, by slug. Without `apply`
+        nothing runs."""
         first = as_instant(since, "since")
 
         def replay(tx: Tx, now: Instant) -> dict[str, int]:
@@ -57,12 +82,12 @@ class Runs(Definitions):
     async def backfill(
         self, slug: str, since: datetime | str, until: datetime | str, *, apply: bool = False, by: str = ""
     ) -> int:
-        """Run the past instants in [since, until] that have not succeeded, one after another; returns how many. Only
-        with `apply` anything runs."""
+        """Run the past instants in [since, until] that have not succeeded, one after another; returns how many. Without
+        `apply` nothing runs."""
         first, last = as_instant(since, "from"), as_instant(until, "until")
 
         def backfill(tx: Tx, now: Instant) -> int:
-            wanted = backfilling.backfill_of(tx, slug, since=first, until=last, now=now)
+            wanted = backfilling.backfill_of(tx, slug, since=first, until=last, terms=self.terms, now=now)
             if apply:
                 backfilling.start(tx, wanted, "backfill", now=now, by=by)
             return len(wanted.instants)
@@ -94,7 +119,7 @@ class Runs(Definitions):
     async def report_run(
         self, run_id: int, rung: str, *, text: Any = None, usage: Any = None, error: Any = None
     ) -> str:
-        """The same for a caller that was identified as the run by its token."""
+        """Like `receive`, for a caller identified as the run by its token."""
         receipts = self._receipts
         if receipts is None:
             raise Conflict("this process does not accept receipts; start the daemon")

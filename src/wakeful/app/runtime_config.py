@@ -1,10 +1,13 @@
-"""How an app behaves, as far as that may change while it runs: read and checked in one place, now and later."""
+"""The part of an app's configuration that may change while it runs: read and checked in one place."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypedDict
+from typing import Any, NamedTuple, TypedDict
 
 from wakeful.app.bootstrap import resolve_zone
 from wakeful.core.errors import FieldError, Invalid
+from wakeful.core.schedule.exclude import Exclude, exclude_from
+from wakeful.core.schedule.labels import LABEL_CURE, is_label
 from wakeful.core.time.instants import parse_duration
 from wakeful.core.time.zones import check_zone
 from wakeful.engine.limits import Limits
@@ -22,6 +25,8 @@ class Changes(TypedDict, total=False):
     ledger_days: int
     standby: bool
     agent_lane: AgentLane
+    exclude: Exclude | Mapping[str, Any] | None
+    labels: Sequence[str]
 
 
 class RuntimeConfig(NamedTuple):
@@ -40,6 +45,8 @@ def changed(before: RuntimeConfig, changes: Changes) -> RuntimeConfig:
         limits = replace(limits, shutdown_grace=parse_duration(changes["shutdown_grace"], "shutdown_grace"))
     if "ledger_days" in changes:
         limits = replace(limits, ledger_days=_at_least_one(changes["ledger_days"], "ledger_days"))
+    if "labels" in changes:
+        limits = replace(limits, labels=_labels(changes["labels"]))
     if "every_min" in changes:
         every_min = parse_duration(changes["every_min"], "every_min")
         terms = replace(terms, limits=replace(terms.limits, every_min=every_min))
@@ -52,6 +59,8 @@ def changed(before: RuntimeConfig, changes: Changes) -> RuntimeConfig:
         terms = replace(terms, is_standby=changes["standby"])
     if "agent_lane" in changes:
         terms = replace(terms, agent_lane=_lane(changes["agent_lane"]))
+    if "exclude" in changes:
+        terms = replace(terms, exclude=exclude_from(changes["exclude"]))
     return RuntimeConfig(limits, terms)
 
 
@@ -63,6 +72,14 @@ def _at_least_one(number: int, field: str) -> int:
 
 def _zone(timezone: str) -> str:
     return resolve_zone(timezone if timezone == "local" else check_zone(timezone, "timezone"))
+
+
+def _labels(labels: Sequence[str]) -> frozenset[str]:
+    given = [labels] if isinstance(labels, str) else labels
+    wrong = [label for label in given if not is_label(label)]
+    if wrong:
+        raise Invalid(FieldError("labels", f"{wrong[0]!r} is not a label; {LABEL_CURE}"))
+    return frozenset(given)
 
 
 def _lane(agent_lane: AgentLane) -> AgentLane:

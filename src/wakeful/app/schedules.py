@@ -17,7 +17,7 @@ from wakeful.features.delivery import alerts
 from wakeful.features.heartbeat import planning
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.heartbeat.state import find
-from wakeful.features.schedules import commands, pausing_all
+from wakeful.features.schedules import commands, owned_stops, pausing_all
 from wakeful.ports.store import Tx
 
 
@@ -34,20 +34,24 @@ class Schedules(Definitions):
         http: str | Mapping[str, Any] | None = None,
         prompt: str | None = None,
         event: str | Mapping[str, Any] | None = None,
+        dispatch: Mapping[str, Any] | None = None,
         args: Mapping[str, Any] | None = None,
         isolate: str | None = None,
         **options: Any,
     ) -> str:
-        """Add a schedule, or update the one of that slug, keeping its state; returns the slug.
+        """Add a schedule, or update the one with that slug, keeping its state; returns the slug.
 
-        Exactly one of call, command, http, prompt and event says what to do; with none of them the `on_due` handler is
-        called. Options are those of a definition in snake_case: catch_up, max_lateness, overlap, timeout, on_crash,
-        retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
+        Exactly one of call, command, http, prompt, dispatch and event says what to do; with none of them the `on_due`
+        handler is called. Options are those of a definition in snake_case: catch_up, max_lateness, overlap, timeout,
+        on_crash, retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
 
         `retries=3` is short for a `retry` with exponential backoff: after 10 s (or `retry_delay`), then twice as long
         each time, at most an hour. `retry_on` and `give_up_on` take exception types raised by a call.
         """
-        given = {"call": call, "command": command, "http": http, "prompt": prompt, "event": event}
+        given = {
+            **{"call": call, "command": command, "http": http, "prompt": prompt, "event": event},
+            "dispatch": dispatch,
+        }
         name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
         what = {kind: value for kind, value in given.items() if value is not None}
         action = action_of(self._registry, name, what, args, isolate, options)
@@ -58,6 +62,7 @@ class Schedules(Definitions):
         """Remove a schedule; a run in progress may finish, and past runs are kept."""
 
         def remove(tx: Tx, now: Instant) -> None:
+            owned_stops.remember_removal(tx, slug, now=now)
             if guard is not None:
                 guard(locked(tx, slug))
             commands.remove(tx, slug, hooks=self._open.hooks, now=now)
@@ -65,7 +70,8 @@ class Schedules(Definitions):
         await self._command(remove)
 
     async def pause(self, slug: str, until: datetime | str | None = None) -> None:
-        """Start nothing until it is resumed, or until a time. `heartbeat`: no beats; a wake still causes a turn."""
+        """Start nothing until the schedule is resumed, or until `until`. `heartbeat`: no beats; a wake still causes a
+        turn."""
         ends = None if until is None else as_instant(until, "until")
         if slug == HEARTBEAT:
             await self._command(lambda tx, now: planning.pause(tx, self._heartbeat.terms, now=now, until=ends))
@@ -108,11 +114,11 @@ class Schedules(Definitions):
         return await self._command(resume)
 
     async def acknowledge(self, slug: str) -> None:
-        """Acknowledge its failure: its incident ends without a message, and a one-shot that failed is done."""
+        """Acknowledge a schedule's failure: its incident ends without a message, and a one-shot that failed is done."""
         await self._command(lambda tx, now: commands.acknowledge(tx, slug, now=now))
 
     async def acknowledge_alert(self, alert_id: str) -> None:
-        """End an incident by its id; that of a schedule as with `acknowledge`."""
+        """End an incident by its id; a schedule's incident ends as with `acknowledge`."""
         number = int(alert_id) if alert_id.isascii() and alert_id.isdecimal() and len(alert_id) < 19 else 0
 
         def acknowledge(tx: Tx, now: Instant) -> None:

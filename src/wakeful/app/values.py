@@ -1,4 +1,4 @@
-"""What goes into and comes out of the Python API."""
+"""Arguments and results of the Python API."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -13,8 +13,8 @@ from wakeful.cli.errors import Fault, Misused
 from wakeful.cli.shell_syntax import shell_form, shell_syntax
 from wakeful.cli.timing_options import flag
 
-ACTIONS: Final = ("prompt", "command", "url", "call", "event")
-WORDS: Final = "--prompt, --command, --url, --call and --event"
+ACTIONS: Final = ("prompt", "command", "url", "call", "dispatch", "event")
+WORDS: Final = "--prompt, --command, --url, --call, --dispatch and --event"
 # The field of the definition behind each option.
 _FIELDS: Final[Mapping[str, str]] = {
     "prompt": "prompt",
@@ -24,6 +24,9 @@ _FIELDS: Final[Mapping[str, str]] = {
     "method": "http.method",
     "body": "http.body",
     "call": "call.target",
+    "dispatch": "dispatch.celery.task",
+    "broker": "dispatch.celery.broker",
+    "backend": "dispatch.celery.backend",
     "event": "event.text",
 }
 _OBJECT_OF: Final = {name: _FIELDS[name].partition(".")[0] for name in ACTIONS}
@@ -32,20 +35,28 @@ FIELDS: Final[Mapping[str, str]] = {
     **{field: flag(name) for name, field in _OBJECT_OF.items()},
 }
 """The option of each field, so that errors can name it."""
-_COMPANIONS: Final[Mapping[str, str]] = {"agent": "prompt", "ephemeral": "prompt", "method": "url", "body": "url"}
+_COMPANIONS: Final[Mapping[str, str]] = {
+    **{"agent": "prompt", "ephemeral": "prompt", "method": "url", "body": "url"},
+    **{"broker": "dispatch", "backend": "dispatch"},
+}
 _OPTIONS: Final = (
     click.option("--prompt", metavar="TEXT", help="Send this prompt to an agent."),
-    click.option("--agent", metavar="NAME", help="The agent for --prompt; default: default."),
-    click.option("--ephemeral", is_flag=True, default=None, help="Start a new session for every run of the prompt."),
+    click.option("--agent", metavar="NAME", help="The agent for --prompt; by default the agent named default."),
+    click.option("--ephemeral", is_flag=True, default=None, help="Start a new session for every run."),
     click.option(
         "--command",
         metavar="ARGV",
-        help="Run a program. Quoted like a shell line, but no shell is involved; for pipes write \"sh -c '…'\".",
+        help="Run a program. Quote it as in a shell, but no shell runs it; for pipes use \"sh -c '…'\".",
     ),
     click.option("--url", metavar="URL", help="Send an HTTP request."),
     click.option("--method", metavar="M", help="HTTP method; default: POST."),
     click.option("--body", metavar="JSON", help="HTTP body, as JSON."),
     click.option("--call", metavar="MODULE:FUNC", help="Call a Python function."),
+    click.option("--dispatch", metavar="TASK", help="Hand the run over to Celery workers, as this task."),
+    click.option("--broker", metavar="URL", help="The broker URL for --dispatch, or a variable that holds it."),
+    click.option(
+        "--backend", metavar="URL", help="The result backend URL for --dispatch, or a variable that holds it."
+    ),
     click.option("--event", metavar="TEXT", help="Queue a system event for the heartbeat."),
 )
 
@@ -86,7 +97,10 @@ def action_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[
 def _merge(fields: dict[str, Any], more: Mapping[str, Any]) -> None:
     for name, value in more.items():
         known = fields.get(name)
-        fields[name] = {**known, **value} if isinstance(known, dict) and isinstance(value, dict) else value
+        if isinstance(known, dict) and isinstance(value, dict):
+            _merge(known, value)
+        else:
+            fields[name] = value
 
 
 def _argv(text: str) -> list[str]:
@@ -116,6 +130,13 @@ def _body(text: str) -> Any:
 def _written(name: str, value: Any) -> dict[str, Any]:
     if name == "ephemeral":
         return {"sessionConfig": {"persistSession": False}}
-    field, _, inner = _FIELDS[name].partition(".")
-    given = {"command": _argv, "body": _body}.get(name, str)(value)
-    return {field: {inner: given}} if inner else {field: given}
+    field, *inner = _FIELDS[name].split(".")
+    given = {"command": _argv, "body": _body, "broker": _address, "backend": _address}.get(name, str)(value)
+    for part in reversed(inner):
+        given = {part: given}
+    return {field: given}
+
+
+def _address(text: str) -> Any:
+    """A URL, or the name of the variable that holds one."""
+    return text if "://" in text else {"env": text}

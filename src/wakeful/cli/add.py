@@ -30,8 +30,9 @@ EXISTS: Final = 412
 def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
     """Add a schedule, and show its next five times.
 
-    Give exactly one of --when, --cron, --every, --at, --in, --times, --after-reset and --manual (when), and exactly one
-    of --prompt, --command, --url, --call and --event (what). An existing schedule is updated and keeps its state.
+    Give exactly one timing (--when, --cron, --every, --at, --in, --times, --after-reset or --manual) and exactly one
+    action (--prompt, --command, --url, --call, --dispatch or --event). An existing schedule is updated and keeps its
+    state.
     """
     _refuse_slug(slug)
     definition = {**_written(source), **definition_of(given)}
@@ -57,7 +58,7 @@ def tell_cost(cost: Mapping[str, Any] | None) -> None:
     """Print what a month of a prompt schedule costs at this rhythm."""
     from wakeful.cli.costs import dollars
 
-    if cost is None or not cost["perMonth"]["runs"]:
+    if cost is None or not (cost.get("perMonth") or {}).get("runs"):
         return
     month = cost["perMonth"]
     estimate = "unknown until it has run" if month["cost"] is None else f"about {dollars(month['cost'])}"
@@ -120,7 +121,7 @@ def _refuse_incomplete(definition: Mapping[str, Any]) -> None:
     missing: list[Fault] = []
     if "schedule" not in definition:
         missing.append(("when", f"is missing; give exactly one of {timing_options.WORDS}"))
-    if not {"prompt", "command", "http", "call", "event"} & set(definition):
+    if not {"prompt", "command", "http", "call", "event", "dispatch"} & set(definition):
         missing.append(("what", f"is missing; give exactly one of {action_options.WORDS}"))
     if missing:
         raise Misused("not accepted", missing)

@@ -20,7 +20,7 @@ FORWARDED: Final = ("WAKEFUL_RUN_TOKEN", "WAKEFUL_URL", "WAKEFUL_HOME")
 
 
 class Place(NamedTuple):
-    """Where a program keeps its MCP servers, and how one is written there."""
+    """Where a program keeps its MCP servers, and how to write one."""
 
     file: Path
     write: Callable[[str, list[str]], str]  # the new text of the file, from the old one and the command line
@@ -54,7 +54,7 @@ def connect(invocation: Invocation, name: str, agent: str | None, *, is_printed:
 
 
 def _program_of(invocation: Invocation, name: str) -> str:
-    """The program behind an agent of the settings."""
+    """The program behind an agent in the settings."""
     adapter = _adapters(invocation).get(name)
     if adapter is None or adapter not in PROGRAMS:
         known = ", ".join(PROGRAMS)
@@ -74,7 +74,7 @@ def _adapters(invocation: Invocation) -> dict[str, str]:
     from wakeful.config import SettingsRefused, load
 
     try:
-        return {name: one.adapter for name, one in load(invocation.home).settings.agents.items()}
+        return {name: agent.adapter for name, agent in load(invocation.home).settings.agents.items()}
     except SettingsRefused as refused:
         raise Ended(f"the settings cannot be read: {refused}", hint="see what is wrong: wakeful check") from refused
 
@@ -86,7 +86,7 @@ def _wakeful() -> list[str]:
 
 
 def _replace(file: Path, text: str) -> None:
-    """Write it whole or not at all, with the permissions it had."""
+    """Replace the file completely or not at all, keeping its permissions."""
     file.parent.mkdir(parents=True, exist_ok=True)
     mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     draft = file.with_name(f".{file.name}.{os.getpid()}.draft")

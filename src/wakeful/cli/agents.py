@@ -31,7 +31,7 @@ _SAYS: Final = {
 @click.argument("words", nargs=-1, metavar="[NAME | test NAME | connect NAME]")
 @click.option("--prompt", metavar="TEXT", help="With test: the prompt to send; default: a short test prompt.")
 @click.option("--as", "acts_as", metavar="AGENT", help="With connect: the agent that the program acts as.")
-@click.option("--print", "is_printed", is_flag=True, help="With connect: print the entry, and change nothing.")
+@click.option("--print", "is_printed", is_flag=True, help="With connect: only print the entry.")
 def agents_command(
     invocation: Invocation, words: tuple[str, ...], prompt: str | None, acts_as: str | None, is_printed: bool
 ) -> None:

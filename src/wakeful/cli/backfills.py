@@ -16,12 +16,12 @@ from wakeful.cli.slugs import optional_slug_argument, slug_argument
 @command("replay")
 @optional_slug_argument
 @click.option("--missed", is_flag=True, help="Run missed instants; needs --since.")
-@click.option("--since", metavar="T", help="A time, or how long ago, such as 2d.")
-@click.option("--apply", "is_applied", is_flag=True, help="Run them; without it they are only counted.")
+@click.option("--since", metavar="T", help="Start of the period: a time, or how long ago, such as 2d.")
+@click.option("--apply", "is_applied", is_flag=True, help="Run them; without this option they are only counted.")
 def replay_command(invocation: Invocation, slug: str | None, missed: bool, since: str | None, is_applied: bool) -> None:
-    """Run missed instants of one schedule or of all, one after another; without --apply only count them.
+    """Run missed instants of one schedule, or of all, one after another. Without --apply, only count them.
 
-    One run is repeated with: wakeful runs replay ID.
+    To repeat a single run, use: wakeful runs replay ID.
     """
     from wakeful.cli.time_options import ago
 
@@ -34,16 +34,16 @@ def replay_command(invocation: Invocation, slug: str | None, missed: bool, since
 
 @command("backfill")
 @slug_argument
-@click.option("--from", "since", metavar="T", help="The first time, or how long ago, such as 30d.")
-@click.option("--until", metavar="T", help="The last time, or how long ago; default: now.")
-@click.option("--apply", "is_applied", is_flag=True, help="Run them; without it they are only counted.")
-@click.option("--stop", "is_stopped", is_flag=True, help="Stop the backfills of this schedule.")
+@click.option("--from", "since", metavar="T", help="Start of the period: a time, or how long ago, such as 30d.")
+@click.option("--until", metavar="T", help="End of the period: a time, or how long ago; default: now.")
+@click.option("--apply", "is_applied", is_flag=True, help="Run them; without this option they are only counted.")
+@click.option("--stop", "is_stopped", is_flag=True, help="Stop this schedule's backfills; a run in progress finishes.")
 def backfill_command(
     invocation: Invocation, slug: str, since: str | None, until: str | None, is_applied: bool, is_stopped: bool
 ) -> None:
-    """Run past instants of a schedule that have not succeeded, one after another; without --apply only count them.
+    """Run a schedule's past instants that have not succeeded, one after another. Without --apply, only count them.
 
-    Regular instants have precedence.
+    Regular instants take precedence.
     """
     from wakeful.cli.time_options import ago
 
@@ -71,8 +71,15 @@ def _tell(invocation: Invocation, answer: Mapping[str, Any], is_applied: bool) -
     total = answer["instants"]
     many = "1 instant" if total == 1 else f"{total} instants"
     if is_applied:
-        say(f"{many} will run, one after another")
+        say(f"{many} will run, one after another{_price(answer)}")
     else:
-        say(f"{many} would run")
+        say(f"{many} would run{_price(answer)}")
         if total:
             note("nothing was started; repeat it with --apply")
+
+
+def _price(answer: Mapping[str, Any]) -> str:
+    """What the runs may cost, if anything."""
+    if not answer["instants"] or answer["estimate"] == 0:
+        return ""
+    return "; what they will cost is unknown" if answer["estimate"] is None else f"; about ${answer['estimate']:.2f}"

@@ -10,6 +10,7 @@ from typing import Final
 
 import click
 
+from wakeful.cli.client import refuse_agents
 from wakeful.cli.errors import Ended
 from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
@@ -31,6 +32,7 @@ def backup_command(invocation: Invocation, file: Path, force: bool) -> None:
 
     The copy is consistent, checked and readable only by you. FILE appears only once the copy is complete.
     """
+    refuse_agents(invocation.home)
     database = database_of(invocation.home)
     if not database.is_file():
         raise Ended(f"no database at {database}", hint="start the daemon once, or choose another --home")

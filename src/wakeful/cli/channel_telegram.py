@@ -100,7 +100,7 @@ def _token(file: str | None) -> str:
 
 
 async def _found(token: str, base_url: str, chat: str | None, patience: float, invocation: Invocation) -> Next:
-    """Check the token; return the given chat, or that of the next person who writes."""
+    """Check the token; return the given chat, or the chat of the next person who writes."""
     from wakeful.engine.clock import SystemClock
     from wakeful.integrations.channels.telegram import Bot
     from wakeful.integrations.channels.telegram_listening import ask_me

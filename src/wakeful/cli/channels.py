@@ -19,7 +19,7 @@ TEST_WITHIN: Final = 90.0
 
 @group("channels")
 def channels_command(invocation: Invocation) -> None:
-    """List the channels in the order in which they are tried, and where a person was last seen."""
+    """List the channels in the order in which they are tried, and where a person was last active."""
     answer = invocation.daemon().get("/api/channels")
     if invocation.is_json:
         json_out(answer)
@@ -76,7 +76,7 @@ def test_command(invocation: Invocation, name: str, to: str | None) -> None:
 @click.argument("kind", metavar="telegram")
 @click.argument("name")
 @click.option("--token-file", metavar="FILE", help="Read the bot token from this file (- for standard input).")
-@click.option("--chat", metavar="ID", help="The chat to send to; default: the next one that writes to the bot.")
+@click.option("--chat", metavar="ID", help="The chat to send to; default: the next chat that sends the bot a message.")
 @click.option("--inbound", is_flag=True, help="Also receive: a message from that chat gives the agent a turn.")
 @click.option(
     "--wait", metavar="DUR", default="5m", show_default=True, help="How long to wait for a message to the bot."

@@ -30,6 +30,7 @@ PAGE: Final = 500
 TOKEN_VARIABLE: Final = "WAKEFUL_TOKEN"  # noqa: S105 - the name of a variable
 RUN_TOKEN_VARIABLE: Final = "WAKEFUL_RUN_TOKEN"  # noqa: S105 - the name of a variable
 UNAUTHORIZED: Final = 401
+FORBIDDEN: Final = 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +77,10 @@ class Refused(Ended):
 class Daemon:
     """The daemon of one home folder."""
 
-    def __init__(self, found: Running, home: Path) -> None:
+    def __init__(self, found: Running, home: Path, way: _Route | None = None) -> None:
         self.running = found
         self._home = home
-        self._way = _way(found, home)
+        self._way = way or _way(found, home)
 
     @property
     def is_on_socket(self) -> bool:
@@ -231,6 +232,22 @@ def _is_own_home(home: Path) -> bool:
         return named is not None and Path(named).samefile(home)
     except OSError:
         return False
+
+
+def refuse_agents(home: Path) -> None:
+    """Refuse a process of an agent's run, as the daemon would: for commands that read the database themselves. The
+    token of the run is not sent, because a person's command has one as well."""
+    found, path = running(home), home / SOCKET_NAME
+    if found is None or not path.is_socket():
+        return
+    daemon = Daemon(found, home, _Route(found.host, found.port, socket=path))
+    try:
+        daemon.get("/api/nodes")
+    except Refused as refused:
+        if refused.status == FORBIDDEN:
+            raise
+    except Ended:  # it does not respond, which is no reason against a copy
+        return
 
 
 class _UnixConnection(HTTPConnection):

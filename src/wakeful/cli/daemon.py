@@ -32,7 +32,7 @@ LOOK: Final = 0.05
 @click.option(
     "--demo",
     is_flag=True,
-    help="Start a demo in its own home (~/.wakeful-demo), with schedules that fire every few seconds.",
+    help="Start a demo in a separate home folder (~/.wakeful-demo), with schedules that run every few seconds.",
 )
 def up_command(invocation: Invocation, host: str | None, port: int | None, store: str | None, demo: bool) -> None:
     """Start the daemon in the foreground. Stop it with Ctrl-C, or with: wakeful down."""
@@ -84,7 +84,8 @@ def status_command(invocation: Invocation) -> None:
     daemon = find(invocation.home, what="so no schedule fires")
     health = health_of(daemon)
     upcoming = daemon.get("/api/upcoming", limit=1)["upcoming"]
-    answer = {
+    nodes = daemon.get("/api/nodes")["nodes"]
+    answer: dict[str, Any] = {
         "running": True,
         "pid": daemon.running.pid,
         "url": daemon.running.url,
@@ -92,6 +93,7 @@ def status_command(invocation: Invocation) -> None:
         "startedAt": format_instant(daemon.running.started_at),
         "health": health,
         "next": upcoming[0] if upcoming else None,
+        "labels": next((node["labels"] for node in nodes if node["pid"] == daemon.running.pid), []),
     }
     if invocation.is_json:
         json_out(answer)
@@ -153,6 +155,8 @@ def _tell(answer: Mapping[str, Any], found: Running) -> None:
         ("running", health.get("running", times.NONE)),
         ("next", _fire(fire, since)),
     ]
+    if answer["labels"]:
+        pairs.append(("labels", ", ".join(answer["labels"])))
     if health.get("stuckRuns"):
         pairs.append(("stuck", ", ".join(f"run {run}" for run in health["stuckRuns"])))
     facts(pairs)

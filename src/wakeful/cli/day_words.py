@@ -30,7 +30,7 @@ def upcoming_wall(text: str, now: datetime, zone: tzinfo) -> str | None:
 
 
 def wall_of_today(text: str, now: datetime, zone: tzinfo) -> str | None:
-    """That time today, past or future; `yesterday` and `tomorrow` also work. None if it is not a time of day."""
+    """The given time today, past or future; `yesterday` and `tomorrow` also work. None if it is not a time of day."""
     typed = _typed(text)
     if typed is None:
         return None

@@ -22,11 +22,11 @@ APPLY_TIMEOUT: Final = 600.0
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--prune", is_flag=True, help="Remove definition files from DIR that are not in the store.")
 def export_command(invocation: Invocation, folder: Path, prune: bool) -> None:
-    """Write all definitions into DIR, as files for Git.
+    """Export all definitions to DIR, as files for Git.
 
-    Schedules, workflows, and slots without their secrets. Equal definitions give equal files, so a commit shows what
-    was changed. Not exported: slots of wakeful.toml, workflows of Python modules, and one-shots that are done. Works
-    without a daemon too.
+    This covers schedules, workflows and slots (without secrets). The same definition always gives the same file, so a
+    commit shows exactly what changed. Slots in wakeful.toml, workflows in Python modules and finished one-shots are not
+    exported. Also works without a daemon.
     """
     files = _exported(invocation)
     written = [path for path in sorted(files) if _write(folder, path, files[path])]
@@ -50,9 +50,9 @@ def export_command(invocation: Invocation, folder: Path, prune: bool) -> None:
 )
 @click.option("--place", metavar="NAME", help="Identifies DIR for --prune; default: its full path.")
 def apply_command(invocation: Invocation, folder: Path, is_applied: bool, prune: bool, place: str | None) -> None:
-    """Show what the definitions in DIR would change, as a diff; with --apply, change it.
+    """Show what the definitions in DIR would change, as a diff; with --apply, make the changes.
 
-    All files are checked first. If one is refused, nothing is written.
+    All files are checked first. If one is rejected, nothing is written.
     """
     files = {path: _read(file) for path, file in _found(folder)}
     if not files:

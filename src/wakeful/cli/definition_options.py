@@ -19,12 +19,14 @@ FIELDS: Final[Mapping[str, str]] = {
     "deliver.channel": "--deliver",
     "catchUp": "--catch-up",
     "timeout": "--timeout",
+    "exclude.dates": "--exclude",
+    "exclude.calendar": "--exclude-calendar",
 }
 
 
 def _described(field: str, option: str, **more: Any) -> Callable[..., Any]:
     """An option for a field, with the help text of its description."""
-    known = next(one for one in OPTIONS if one.name == field)
+    known = next(known_field for known_field in OPTIONS if known_field.name == field)
     words, says = known.kind.schema.get("enum"), known.says[0].upper() + known.says[1:]
     default = "" if known.written_default is None else f"; default {known.written_default}"
     return click.option(option, type=click.Choice(words) if words else None, help=f"{says}{default}.", **more)
@@ -35,11 +37,22 @@ _OPTIONS: Final = (
         "--deliver",
         metavar="CHANNEL",
         multiple=True,
-        help="Where the reply goes: a channel, or last. Repeatable.",
+        help="Where the reply goes: a channel, or last (where you were last active). Repeatable.",
     ),
     _described("catchUp", "--catch-up"),
     _described("timeout", "--timeout", metavar="DUR"),
     _described("enabled", "--enabled/--disabled", default=None),
+    click.option(
+        "--exclude",
+        metavar="DATE",
+        multiple=True,
+        help="Do not run on this day, such as 2026-12-24. Repeatable, or separate days with commas.",
+    ),
+    click.option(
+        "--exclude-calendar",
+        metavar="FILE",
+        help="Do not run on the days of the events in this .ics file (relative to the home folder).",
+    ),
     click.option(
         "--set",
         "changes",
@@ -58,7 +71,7 @@ def definition_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[str, Any]:
-    """The definition fields that were given; raises with all errors at once."""
+    """The definition fields that were given; raises with all errors together."""
     schedule, faults = timing_options.schedule_of(given, is_edit=is_edit)
     action, more = action_options.action_of(given, is_edit=is_edit)
     faults += more
@@ -71,11 +84,20 @@ def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[st
     for name, field in (("catch_up", "catchUp"), ("timeout", "timeout"), ("enabled", "enabled")):
         if given[name] is not None:
             fields[field] = given[name]
+    exclude = _exclude_of(given)
+    if exclude:
+        fields["exclude"] = exclude
     for change in given["changes"]:
         faults += _set(fields, change)
     if faults:
         raise Misused("not accepted", faults)
     return fields
+
+
+def _exclude_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    dates = [day.strip() for text in given["exclude"] for day in text.split(",") if day.strip()]
+    calendar = given["exclude_calendar"]
+    return {**({"dates": dates} if dates else {}), **({} if calendar is None else {"calendar": calendar})}
 
 
 def in_options(faults: tuple[Fault, ...], given: Mapping[str, Any]) -> list[Fault]:

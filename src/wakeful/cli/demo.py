@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import socket
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.request import Request, urlopen
 
 from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation, full_path
 from wakeful.cli.render import say
-from wakeful.server.demo import DEMO_HOME, PAUSED, UNHEARD, NotTheDemo, prepare, things
+from wakeful.server.demo import (
+    DEMO_HOME,
+    PAUSED,
+    PROPOSAL,
+    PROPOSER,
+    TOKEN_FILE,
+    UNHEARD,
+    NotTheDemo,
+    prepare,
+    things,
+)
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
@@ -22,6 +34,8 @@ log = logging.getLogger("wakeful.server.demo")
 USUAL_PORT: Final = 8377
 PATIENCE: Final = 60.0
 """Seconds; deploying a workflow calls each of its handlers once."""
+USED: Final = 0.8
+"""How much of the demo's budget is spent when it starts."""
 
 
 def move_in(invocation: Invocation) -> None:
@@ -52,7 +66,7 @@ def port_of(port: int | None) -> int | None:
 def begin(invocation: Invocation, listening: Listening) -> None:
     """Fill the demo in a thread: the daemon's event loop must not wait for its own responses."""
     if not invocation.is_json:
-        say(f"This is the demo: open {listening.address}/#/timeline?span=15m and watch.")
+        say(f"This is the demo: open {listening.address} and watch.")
         say(f"Try: wakeful --home {invocation.home} ls")
     threading.Thread(target=_furnish, args=(invocation, listening), name="wakeful-demo", daemon=True).start()
 
@@ -68,8 +82,34 @@ def _furnish(invocation: Invocation, listening: Listening) -> None:
                 "the demo could not create %s: %s", thing.path, "; ".join([str(error), *map(str, error.faults)])
             )
     _post(daemon, f"/api/schedule/{PAUSED}/pause")
+    _limit(daemon)
+    _propose(listening.address, (invocation.home / TOKEN_FILE).read_text(encoding="utf-8").strip())
     _post(daemon, f"/api/schedule/{UNHEARD}/run")
     _post(daemon, "/api/wake", {"reason": "manual", "text": "Someone is looking at the demo."})
+
+
+def _limit(daemon: Daemon) -> None:
+    """A monthly budget of which one agent has used most."""
+    try:
+        spent = {agent["name"]: agent["cost"]["month"] for agent in daemon.get("/api/agents")["agents"]}[PROPOSER]
+        if spent > 0:
+            body = {"period": "month", "limit": round(spent / USED, 4), "agent": PROPOSER}
+            daemon.ask("PUT", "/api/budget", body=body)
+    except Ended as error:
+        log.warning("the demo could not set a budget: %s", error)
+
+
+def _propose(address: str, token: str) -> None:
+    """Propose a schedule as the agent does: with its token, over TCP, because the socket is for people."""
+    headers = {"Authorization": f"Bearer {token}"}
+    request = Request(  # noqa: S310 - the address of this daemon
+        f"{address}/api/tools/put_schedule", json.dumps(PROPOSAL).encode(), headers
+    )
+    try:
+        with urlopen(request, timeout=PATIENCE) as answer:  # noqa: S310 - likewise
+            answer.read()
+    except OSError as error:
+        log.warning("the demo could not propose a schedule: %s", error)
 
 
 def _post(daemon: Daemon, path: str, body: Mapping[str, str] | None = None) -> None:

@@ -22,7 +22,7 @@ CHANGED_MEANWHILE = 412
 @slug_argument
 @definition_options
 def edit_command(invocation: Invocation, slug: str, **given: Any) -> None:
-    """Change fields of a schedule, or edit all of it in an editor.
+    """Change fields of a schedule, or edit its definition in an editor.
 
     Fields that are not given keep their values. Without options the definition is opened in VISUAL or EDITOR; changes
     made elsewhere in the meantime are not overwritten.

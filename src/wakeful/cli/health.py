@@ -13,7 +13,7 @@ PATIENCE: Final = 3.0
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")
 BESIDES: Final = (
     *("channels", "deliveries", "heartbeat", "slots", "workflows"),
-    *("alerts", "approvals", "nodes", "settings", "overdue", "lag"),
+    *("alerts", "approvals", "nodes", "labels", "settings", "overdue", "lag", "tracing"),
 )
 """Checks of `/healthz`, other than the clock, that `doctor` does not make itself."""
 Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
@@ -42,7 +42,7 @@ def why_idle(daemon: Daemon) -> str | None:
 
 
 def findings_of(daemon: Daemon) -> Iterator[Found]:
-    """The same as single findings, for `doctor`."""
+    """The health as single findings, for `doctor`."""
     health = health_of(daemon)
     problems = health.get("problems") or []
     for problem in problems:

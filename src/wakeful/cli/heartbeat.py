@@ -23,7 +23,7 @@ _RECEIPT: Final = re.compile(r"/api/runs/([0-9]+)/receipt\?token=([A-Za-z0-9_-]+
     "--reason", type=click.Choice(REASONS), default="manual", show_default=True, help="The reason for the wake."
 )
 @click.option("--text", metavar="TEXT", help="Text for the agent.")
-@click.option("--key", metavar="CONTEXT", help="A newer text replaces an older one with the same key.")
+@click.option("--key", metavar="CONTEXT", help="A newer event with the same key replaces the older one.")
 def wake_command(invocation: Invocation, reason: str, text: str | None, key: str | None) -> None:
     """Request a heartbeat turn."""
     body: dict[str, Any] = {"reason": reason, "text": text, "contextKey": key, **_asking_run()}

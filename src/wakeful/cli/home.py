@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from wakeful.cli.errors import Ended, NoDaemon
 from wakeful.server.daemon import holder_of
 
-# A daemon that listens on all interfaces is reached here.
+# The address for a daemon that listens on all interfaces.
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
 
 

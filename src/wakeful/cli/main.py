@@ -15,12 +15,12 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "status": ("daemon", "Show whether the daemon is running, and its health."),
         "down": ("daemon", "Stop the daemon; runs in progress may finish."),
         "init": ("init", "Write a commented wakeful.toml; find installed agents."),
-        "open": ("open", "Open the page in the browser, logged in."),
-        "service": ("service", "Show whether the daemon is a service; install or remove it."),
+        "open": ("open", "Open the web page in the browser, logged in."),
+        "service": ("service", "Show whether it is installed as a service; install or remove it."),
     },
     "Schedules": {
         "add": ("add", "Add a schedule, and show its next five times."),
-        "edit": ("edit", "Change fields of a schedule, or edit all of it in an editor."),
+        "edit": ("edit", "Change fields of a schedule, or edit its definition in an editor."),
         "ls": ("schedules", "List the schedules."),
         "show": ("schedules", "Show one schedule."),
         "rm": ("schedules", "Remove a schedule; its past runs are kept."),
@@ -31,18 +31,21 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Agents": {
         "agents": ("agents", "List the agents, show one, or test one with a real prompt."),
         "approvals": ("approvals", "List what agents want to schedule; approve or reject it."),
-        "mcp": ("mcp", "Serve the tools of agents over MCP on stdin and stdout."),
+        "mcp": ("mcp", "Serve the agent tools over MCP on stdin and stdout."),
     },
-    "What will happen, and what did": {
-        "next": ("upcoming", "Show what will fire, in order."),
-        "runs": ("runs", "List the runs, newest first; show one in full."),
-        "replay": ("backfills", "Run missed instants of one schedule or of all."),
-        "backfill": ("backfills", "Run past instants of a schedule that have not succeeded."),
+    "History and forecast": {
+        "next": ("upcoming", "List upcoming runs, in order."),
+        "calendar": ("calendar", "Print the URL of a calendar feed of upcoming runs."),
+        "forecast": ("forecast", "Forecast the coming days: runs, tokens and cost."),
+        "simulate": ("simulate", "Simulate the coming days, with or without a change."),
+        "runs": ("runs", "List runs, newest first; show one in full."),
+        "replay": ("backfills", "Run missed instants, of one schedule or all."),
+        "backfill": ("backfills", "Run a schedule's past instants that have not succeeded."),
         "log": ("runs", "Print past runs, oldest first."),
-        "stats": ("runs", "Show the statistics of one schedule."),
-        "why": ("runs", "Explain in one sentence why it ran, or did not."),
+        "stats": ("runs", "Show statistics for one schedule."),
+        "why": ("runs", "Explain in one sentence why a schedule ran, or did not."),
     },
-    "Money": {
+    "Cost": {
         "cost": ("costs", "Show what agents cost, by schedule, agent, model or day."),
         "budget": ("costs", "Show the budgets, or set one."),
     },
@@ -57,18 +60,19 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Quota": {
         "slots": ("slots", "List the quota slots, or manage one."),
     },
-    "People": {
+    "Messages and alerts": {
         "outbox": ("outbox", "List the deliveries; show one, retry it now, or discard it."),
         "channels": ("channels", "List the channels; test one, or add a Telegram bot."),
         "inbox": ("outbox", "Read the inbox."),
+        "today": ("today", "Show what needs attention, with a command to fix it."),
         "alerts": ("alerts", "List open and recent alerts; acknowledge them."),
     },
-    "Moving": {
+    "Import and export": {
         "import": ("importing", "Import schedules from crontab, systemd, OpenClaw and others."),
-        "export": ("definition_files", "Write all definitions into DIR, as files for Git."),
-        "apply": ("definition_files", "Show what the definitions in DIR would change, or apply it."),
+        "export": ("definition_files", "Export all definitions to DIR, as files for Git."),
+        "apply": ("definition_files", "Show what the definitions in DIR would change, or apply them."),
     },
-    "Upkeep": {
+    "Maintenance": {
         "backup": ("backup", "Copy the database while it is in use."),
         "restore": ("restore", "Restore the database from a copy."),
         "doctor": ("doctor", "Check for problems and show how to fix them."),

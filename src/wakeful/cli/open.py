@@ -10,9 +10,9 @@ from wakeful.cli.render import json_out, say
 
 @command("open")
 @click.option("--print", "only_print", is_flag=True, help="Print the link; do not start a browser.")
-@click.option("--log-out-all", is_flag=True, help="First end every page session and invalidate unused links.")
+@click.option("--log-out-all", is_flag=True, help="First end all browser sessions and invalidate unused links.")
 def open_command(invocation: Invocation, only_print: bool, log_out_all: bool) -> None:
-    """Open the page in the browser, logged in. The link works once, within 15 minutes."""
+    """Open the web page in the browser, logged in. The link works once, within 15 minutes."""
     from wakeful.cli.client import find
 
     daemon = find(invocation.home)

@@ -32,8 +32,8 @@ LOOK = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name IN ('sc
 def restore_command(invocation: Invocation, file: Path) -> None:
     """Restore the database from a copy; the daemon must be stopped.
 
-    The current database is kept beside it under another name. Work that the copy had planned or started, and that may
-    have finished since, is not repeated: `wakeful why` calls it restored.
+    The current database is kept next to it under another name. Runs that may have happened since the copy was made are
+    not repeated; `wakeful why` explains them as restored.
     """
     holder = holder_of(invocation.home)
     if holder is not None:

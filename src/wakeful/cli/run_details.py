@@ -21,7 +21,7 @@ def show_run(run: Mapping[str, Any]) -> None:
     from wakeful.cli.tables import facts
 
     facts(list(_facts(run)))
-    said = [(name, str(run[name])) for name in ("reply", "output") if run.get(name)]
+    said = [(name, str(run[name])) for name in ("reply", "output", "stderr") if run.get(name)]
     for name, text in said:
         click.echo(f"\n--- {name} ---")
         click.echo(inert.block(text.rstrip("\n")))
@@ -50,6 +50,10 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
         yield "started", times.when(run["startedAt"], since)
         yield "took", times.length(times.parse(run["startedAt"]), times.parse(run.get("endedAt")))
         yield "reached", run.get("rung") or times.NONE
+    if run.get("node"):
+        yield "node", run["node"]
+    if run.get("runOn"):
+        yield "needs a node with", " or ".join(run["runOn"])
     if run.get("refusedTools"):
         yield "tools refused", ", ".join(run["refusedTools"])
     if run.get("nextAttemptAt"):
@@ -87,7 +91,8 @@ def _cure(run: Mapping[str, Any]) -> Iterator[Fact]:
 def _attempt(attempt: Mapping[str, Any], since: Any) -> str:
     took = times.length(times.parse(attempt["startedAt"]), times.parse(attempt["endedAt"]))
     error = f": {attempt['error']}" if attempt["error"] else ""
-    return f"{times.when(attempt['startedAt'], since)}, {attempt['outcome']}, took {took}{error}"
+    node = f" on {attempt['node']}" if attempt.get("node") else ""
+    return f"{times.when(attempt['startedAt'], since)}{node}, {attempt['outcome']}, took {took}{error}"
 
 
 def _usage(run: Mapping[str, Any]) -> Iterator[Fact]:

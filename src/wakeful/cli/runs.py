@@ -23,7 +23,7 @@ WORKFLOW: Final = "workflow:"
 CANCEL_WITHIN: Final = 15.0
 CANCEL_POLL: Final = 0.2
 RUN_ID_MAX: Final = 18
-"""Digits."""
+"""Maximum number of digits."""
 OUTCOMES: Final = (
     *("succeeded", "failed", "timedOut", "unconfirmed", "unknown"),
     *("cancelled", "skipped", "missed", "running", "waiting"),
@@ -37,11 +37,11 @@ OUTCOMES: Final = (
     "--outcome", metavar="OUTCOME", type=click.Choice(OUTCOMES), help="Show only runs with this outcome, e.g. failed."
 )
 def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, outcome: str | None) -> None:
-    """List the runs of one schedule or of all, newest first.
+    """List runs, newest first: all of them, or those of one schedule.
 
     SLUG may also be a removed schedule, heartbeat, slot:NAME or workflow:ID. `show ID` prints one run
-    in full: its output, attempts, usage and deliveries. `cancel ID` ends a run that is running or waiting,
-    `replay ID` runs the time of a run that has ended once more.
+    in full: its output, attempts, usage and deliveries. `cancel ID` ends a run that is running or
+    waiting. `replay ID` repeats a run that has ended, for the same planned time.
     """
     match words:
         case ("cancel", run_id):
@@ -97,7 +97,7 @@ def log_command(invocation: Invocation, slug: str | None, follow: bool, limit: i
 @slug_argument
 @click.option("--since", metavar="T", help="Start at this time, or this long ago, such as 7d; default: all history.")
 def stats_command(invocation: Invocation, slug: str, since: str | None) -> None:
-    """Show the statistics of one schedule: counts, success rate, durations.
+    """Show statistics for one schedule: counts, success rate, durations.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
@@ -117,7 +117,7 @@ def stats_command(invocation: Invocation, slug: str, since: str | None) -> None:
     "--at", metavar="T", help="The time in question: 9:00 (today), 'yesterday 9:00', a date and time, or 2h (ago)."
 )
 def why_command(invocation: Invocation, slug: str, at: str | None) -> None:
-    """Explain in one sentence why it ran, did not run, or will not run.
+    """Explain in one sentence why a schedule ran, did not run, or will not run.
 
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
@@ -140,7 +140,7 @@ def _check_id(run_id: str) -> None:
 
 
 def _cancel(invocation: Invocation, run_id: str) -> None:
-    """Cancel it, and wait a moment for its end."""
+    """Cancel a run, and wait a moment for its end."""
     from time import monotonic, sleep
 
     _check_id(run_id)
@@ -210,13 +210,15 @@ def _list(found: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
+    has_nodes = len({run.get("node") for run in found} - {None}) > 1
     columns = [
         Column("RUN"),
-        Column("SLUG", least=10),
+        Column("SLUG", least=16),
         Column("PLANNED", drop=2),
         Column("PASSED"),
         Column("TOOK", drop=1),
         Column("OUTCOME", least=11, is_state=True),
+        *([Column("NODE", drop=2)] if has_nodes else []),
         Column("NOTE", least=8, drop=3),
     ]
     rows = []
@@ -224,14 +226,15 @@ def _list(found: list[dict[str, Any]]) -> None:
         planned = times.parse(run["plannedAt"])
         took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
         row = [run["runId"], name_of(run), times.wall(planned), times.relative(planned, since), took]
-        rows.append([*row, outcome_of(run), _remark(run)])
+        node = [run.get("node") or times.NONE] if has_nodes else []
+        rows.append([*row, outcome_of(run), *node, _remark(run)])
     if not any(row[-1] for row in rows):
         columns, rows = columns[:-1], [row[:-1] for row in rows]
     table(columns, rows)
 
 
 def name_of(run: Mapping[str, Any]) -> str:
-    """What ran: a schedule, or a handler of a workflow."""
+    """The name of what ran: a schedule, or a workflow's handler."""
     return f"{run['slug']}/{run['handler']}" if run.get("handler") else str(run["slug"])
 
 

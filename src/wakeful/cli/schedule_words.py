@@ -34,6 +34,8 @@ def action(view: Mapping[str, Any]) -> tuple[str, str]:
             return "prompt" if agent == "default" else f"prompt to {agent}", text
         case {"command": {"argv": list(argv)}}:
             return "command", shlex.join(map(str, argv))
+        case {"dispatch": {"celery": {"task": task, **rest}}}:
+            return "dispatch", f"{task} to Celery" + (f", queue {rest['queue']}" if rest.get("queue") else "")
         case {"http": {"url": url, **rest}}:
             return "http", f"{rest.get('method', 'POST')} {url}"
         case {"call": {"target": target}}:

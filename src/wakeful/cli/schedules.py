@@ -15,7 +15,7 @@ from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
-IDLE: Final = "idle"  # of use to programs; people read the health
+IDLE: Final = "idle"  # for programs; people read the health
 STATUSES: Final = (IDLE, "running", "waiting", "paused", "disabled", "invalid", "done")
 HEALTHS: Final = ("ok", "failing", "late", "waiting", "off")
 OPEN: Final = ("running", "waiting")
@@ -31,7 +31,7 @@ LOOK_MAX: Final = 1.0
 @click.option("--like", metavar="TEXT", help="Show only slugs that contain this text.")
 @click.option("--limit", type=click.IntRange(1), default=LISTED_MAX, show_default=True, help="Show at most this many.")
 @click.option("--all", "is_all", is_flag=True, help="Also show one-shots that have succeeded.")
-@click.option("--owner", metavar="NAME", help="Show only schedules of this agent.")
+@click.option("--owner", metavar="NAME", help="Show only this agent's schedules.")
 def ls_command(
     invocation: Invocation,
     status: str | None,
@@ -41,7 +41,7 @@ def ls_command(
     is_all: bool,
     owner: str | None,
 ) -> None:
-    """List the schedules by next fire time; one-shots that have succeeded only with --all."""
+    """List the schedules, sorted by next run; one-shots that have succeeded only with --all."""
     source = invocation.source()
     chosen = {"status": status, "health": health, "q": like, "owner": owner}
     finished = None if is_all or status == "done" else False
@@ -83,7 +83,7 @@ def show_command(invocation: Invocation, slug: str) -> None:
 @command("rm")
 @slug_argument
 def rm_command(invocation: Invocation, slug: str) -> None:
-    """Remove a schedule. A run in progress finishes; past runs stay in the ledger."""
+    """Remove a schedule. A run in progress finishes; past runs are kept."""
     invocation.daemon().ask("DELETE", schedule_path(slug))
     if invocation.is_json:
         json_out({"slug": slug, "removed": True})
@@ -98,7 +98,7 @@ def rm_command(invocation: Invocation, slug: str) -> None:
     "--until", metavar="T", help="Until this time: 2h, 'tomorrow 9:00', or a date and time; default: until resumed."
 )
 def pause_command(invocation: Invocation, slug: str | None, is_all: bool, until: str | None) -> None:
-    """Pause a schedule, or all. Times within the pause are skipped, not caught up.
+    """Pause a schedule, or all. Times during the pause are skipped, not caught up.
 
     SLUG may also be heartbeat: its beats pause, but a wake still starts a turn.
     """
@@ -213,6 +213,8 @@ def _tell_end(run: Mapping[str, Any]) -> None:
     for name in ("reply", "output"):
         if run.get(name):
             say(str(run[name]).rstrip("\n"))
+    if run.get("stderr"):
+        note(str(run["stderr"]).rstrip("\n"))
     used = run.get("usage")
     if used is not None and used["total"] is not None:
         cost = "cost unknown" if run["cost"] is None else f"${run['cost']:.4f}"
@@ -232,9 +234,37 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("LAST", drop=3),
         Column("RESULT", drop=2),
     ]
+    has_cost = any(_month(view) for view in found)
+    if has_cost:
+        columns.append(Column("COST", drop=3))
+    has_nodes = len({view.get("node") for view in found} - {None}) > 1 or any(view.get("runOn") for view in found)
+    if has_nodes:
+        columns += [Column("NODE", drop=2), Column("RUN ON", drop=2)]
     # Schedules without a next time come last, sorted by name.
     found = sorted(found, key=lambda view: (view.get("nextRun") is None, view.get("nextRun") or "", view["slug"]))
-    table(columns, [_row(view, since) for view in found])
+    more = [([_cost(view)] if has_cost else []) + (_place(view) if has_nodes else []) for view in found]
+    table(columns, [[*_row(view, since), *cells] for view, cells in zip(found, more, strict=True)])
+
+
+def _place(view: Mapping[str, Any]) -> list[str]:
+    """The node of its newest run, and the labels it needs."""
+    return [view.get("node") or times.NONE, labels_text(view.get("runOn"))]
+
+
+def labels_text(run_on: str | list[str] | None) -> str:
+    """Labels for people."""
+    return times.NONE if not run_on else run_on if isinstance(run_on, str) else " or ".join(run_on)
+
+
+def _month(view: Mapping[str, Any]) -> float:
+    """What a schedule has cost this month."""
+    return (view.get("cost") or {}).get("month") or 0.0
+
+
+def _cost(view: Mapping[str, Any]) -> str:
+    from wakeful.cli.costs import dollars
+
+    return dollars(_month(view)) if _month(view) else times.NONE
 
 
 def _row(view: Mapping[str, Any], since: Any) -> list[str]:
@@ -269,6 +299,9 @@ def _show(view: Mapping[str, Any]) -> None:
         pairs.append(("result", view["lastOutcome"]))
     if view.get("lastError"):
         pairs.append(("error", view["lastError"]))
+    cost = view.get("cost")
+    if cost and (cost["month"] or cost["lastRun"] is not None):
+        pairs.append(("cost", _costs(cost)))
     if view.get("consecutiveErrors"):
         pairs.append(("errors in a row", view["consecutiveErrors"]))
     pairs += [(name, _short(view[name])) for name in _SHOWN_IF_SET if view.get(name)]
@@ -276,7 +309,25 @@ def _show(view: Mapping[str, Any]) -> None:
     facts(pairs)
 
 
-_SHOWN_IF_SET: Final = ("sessionId", "deliver", "catchUp", "overlap", "timeout", "activeHours", "lane", "slot")
+def _costs(cost: Mapping[str, Any]) -> str:
+    from wakeful.cli.costs import dollars
+
+    last = "unknown" if cost["lastRun"] is None else dollars(cost["lastRun"])
+    return f"{dollars(cost['today'])} today, {dollars(cost['month'])} this month, last run {last}"
+
+
+_SHOWN_IF_SET: Final = (
+    "sessionId",
+    "deliver",
+    "catchUp",
+    "overlap",
+    "timeout",
+    "activeHours",
+    "lane",
+    "slot",
+    "runOn",
+    "node",
+)
 
 
 def _short(value: object) -> str:

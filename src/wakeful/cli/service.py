@@ -51,7 +51,7 @@ class Manager:
 
 @group("service")
 def service_command(invocation: Invocation) -> None:
-    """Show whether the daemon is a service; install or remove it."""
+    """Show whether it is installed as a service; install or remove it."""
     manager = _manager(_service(invocation.home))
     is_installed = manager.file.exists()
     if invocation.is_json:
@@ -67,7 +67,7 @@ def service_command(invocation: Invocation) -> None:
 @service_command.subcommand("install")
 @click.option("--dry-run", is_flag=True, help="Print the file without writing or starting anything.")
 def install_command(invocation: Invocation, dry_run: bool) -> None:
-    """Install the daemon of this home as a user service: a systemd user unit, or a launchd agent.
+    """Install this home folder's daemon as a user service: a systemd user unit, or a launchd agent.
 
     It uses the PATH of this shell and the absolute path of this program, starts when you log in, and restarts after a
     crash. Install it again when the PATH changes or the program moves.
@@ -93,7 +93,7 @@ def install_command(invocation: Invocation, dry_run: bool) -> None:
 
 @service_command.subcommand("uninstall")
 def uninstall_command(invocation: Invocation) -> None:
-    """Stop the service of this home and remove its file. The home folder is not touched."""
+    """Stop this home folder's service and remove its file. The home folder is not touched."""
     service = _service(invocation.home)
     manager = _manager(service)
     if not manager.file.exists():

@@ -74,7 +74,7 @@ class StoredHome:
 
     @property
     def meaning(self) -> str:
-        """The consequence of no daemon running here: on PostgreSQL other nodes may be active."""
+        """The consequence of no daemon running on this machine: on PostgreSQL other nodes may be active."""
         return ", so nothing will fire" if self._is_file else " for this home"
 
     def get(self, path: str, **query: Any) -> Any:
@@ -90,7 +90,7 @@ class StoredHome:
         most = LISTED_MAX if limit is None else limit
         with self._looking() as look:
             if name == "schedules":
-                return _schedules(look, most, query)
+                return _schedules(look, most, query, self.terms()[0])
             return _runs(look, _owner_of(path), most, query)
 
     def export(self) -> dict[str, str]:
@@ -131,7 +131,7 @@ class StoredHome:
             return Why(*why_heartbeat(tx, self._beats(), at=at, now=now)).to_json()
         if rest:
             return Why(*self._explainer(prefix)(tx, rest, at=at, now=now)).to_json()
-        terms, days = self._terms()
+        terms, days = self.terms()
         proposal = proposed(tx, name, now=now)
         if proposal is not None and proposal.schedule_id is None:
             return why_waits(proposal).to_json()
@@ -144,18 +144,21 @@ class StoredHome:
         from wakeful.features.schedules import queries
 
         since = 0 if query.get("since") is None else parse_instant(query["since"])
-        found = queries.stats(look.tx, name, since=since, now=look.now)
+        found = queries.stats(look.tx, name, since=since, now=look.now, terms=self.terms()[0])
         if name == HEARTBEAT:
             found = with_next_beat(look.tx, found, self._beats(), now=look.now)
         return found.to_json()
 
-    def _terms(self) -> tuple[Any, int]:
+    def terms(self) -> tuple[Any, int]:
+        """The terms of the settings, and how many days of runs are kept."""
         from wakeful.app.runtime_config import RuntimeConfig, changed
         from wakeful.engine.limits import Limits
         from wakeful.features.schedules.rules import Terms
+        from wakeful.integrations.calendars.files import CalendarFiles
         from wakeful.server.daemon.app_config import conduct_of
 
-        conduct = changed(RuntimeConfig(Limits(), Terms()), conduct_of(self._loaded.settings))
+        terms = Terms(calendars=CalendarFiles(self._home))
+        conduct = changed(RuntimeConfig(Limits(), terms), conduct_of(self._loaded.settings))
         return conduct.terms, conduct.limits.ledger_days
 
     def _beats(self) -> Any:
@@ -178,10 +181,10 @@ class StoredHome:
         return WhySlot(book_of(self._loaded.settings, SystemClock(), home=self._home, file=file))
 
 
-def _schedule(_home: StoredHome, look: Look, slug: str, _query: Mapping[str, Any]) -> dict[str, Any]:
+def _schedule(home: StoredHome, look: Look, slug: str, _query: Mapping[str, Any]) -> dict[str, Any]:
     from wakeful.features.schedules import queries
 
-    return queries.get(look.tx, slug, now=look.now).to_json()
+    return queries.get(look.tx, slug, now=look.now, terms=home.terms()[0]).to_json()
 
 
 def _run(_home: StoredHome, look: Look, run_id: str, _query: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,7 +193,7 @@ def _run(_home: StoredHome, look: Look, run_id: str, _query: Mapping[str, Any]) 
     return queries.run(look.tx, int(run_id)).to_json()
 
 
-def _schedules(look: Look, limit: int, query: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _schedules(look: Look, limit: int, query: Mapping[str, Any], terms: Any) -> list[dict[str, Any]]:
     from wakeful.features.schedules.queries import Choice, chosen
 
     found: list[dict[str, Any]] = []
@@ -205,7 +208,7 @@ def _schedules(look: Look, limit: int, query: Mapping[str, Any]) -> list[dict[st
             is_finished=query.get("finished"),
             owner=query.get("owner"),
         )
-        page = chosen(look.tx, choice, now=look.now)
+        page = chosen(look.tx, choice, now=look.now, terms=terms)
         found += [view.to_json() for view in page.schedules]
         after = page.next
         if after is None:

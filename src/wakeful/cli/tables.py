@@ -77,7 +77,7 @@ def facts(pairs: Sequence[tuple[str, object]]) -> None:
 
 
 def paragraph(text: object, *, label: str = "") -> None:
-    """Print a labelled text, wrapped between words only (a word may be part of a command to copy)."""
+    """Print labelled text, wrapped between words only (a word may be part of a command to copy)."""
     indent, room = len(label), width() - len(label)
     lines = [
         piece
@@ -142,7 +142,8 @@ def _cell(text: str, room: int) -> str:
 
 
 def cell_len(text: str) -> int:
-    """How many cells of a terminal a text takes; a Chinese character takes two. Rich, which knows, is imported late."""
+    """How many terminal cells `text` takes; a Chinese character takes two. Rich, which computes this, is imported
+    late."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -163,6 +164,6 @@ def _style(text: str) -> Style:
 
 
 def _print(line: str) -> None:
-    """With colours on a terminal that shows them, as plain text elsewhere."""
+    """Print with colours on a terminal that supports them, as plain text otherwise."""
     is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
     click.echo(line, color=False if is_plain else None)

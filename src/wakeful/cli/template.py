@@ -18,6 +18,8 @@ _HEAD: Final = """\
 _EXAMPLES: Final = {
     "server.public_url": 'public_url = "https://wakeful.example.com"',
     "server.token": 'token = {env = "WAKEFUL_TOKEN"}',
+    "exclude.calendar": 'calendar = "holidays.ics"',
+    "otel.endpoint": 'endpoint = "http://127.0.0.1:4318"',
     "alerts.ping": 'ping = "https://hc.example.com/id"',
     "heartbeat.check": 'check = {command = {argv = ["./new-mail"]}}',
     "budgets.day": "day = 5.0",

@@ -37,7 +37,7 @@ def as_json(value: Any) -> str:
 
 
 def as_json_line(value: Any) -> str:
-    """The same on one line."""
+    """Like `as_json`, on one line."""
     return _ACTIVE.sub(_escaped, json.dumps(value, ensure_ascii=False))
 
 

@@ -98,7 +98,7 @@ def length(start: datetime | None, end: datetime | None) -> str:
 
 
 def milliseconds(amount: float | None) -> str:
-    """The same for a number of milliseconds."""
+    """Like `length`, for a number of milliseconds."""
     if amount is None:
         return NONE
     return f"{amount / 1000:.1f}s" if amount < 10_000 else spelt(int(amount / 1000))

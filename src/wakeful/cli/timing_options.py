@@ -114,7 +114,7 @@ def _schedule(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _when(value: str, zone: str | None) -> dict[str, Any]:
-    """Read here, where the zone of the person who typed it is known."""
+    """Read `--when` on the client, where the typist's zone is known."""
     from wakeful.cli import times
     from wakeful.core.errors import Invalid
     from wakeful.core.time.timing_json import timing_to_json
@@ -155,7 +155,7 @@ def _with_words(words: str) -> str:
 def _in(value: str) -> dict[str, Any]:
     from wakeful.cli import time_options as moments
 
-    moments.duration(value, "--in")  # a time is refused here: that is for --at
+    moments.duration(value, "--in")  # a time is refused: that is for --at
     return {"type": "once", "at": moments.ahead(value, "--in")}
 
 

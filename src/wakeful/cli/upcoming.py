@@ -32,9 +32,9 @@ ASKED_MAX: Final = 1000
     "--limit", type=click.IntRange(1, ASKED_MAX), default=SHOWN, show_default=True, help="Show at most this many."
 )
 def next_command(invocation: Invocation, slug: str | None, days: float, limit: int) -> None:
-    """Show what will fire, in order and in your time zone, for one schedule or for all.
+    """List upcoming runs in order, in your time zone, for one schedule or all.
 
-    Includes schedules, retries, heartbeats, workflow producers and wakeAts, and quota slot wakes.
+    Includes schedules, retries, heartbeats, workflow producers, wakeAts and quota slot wakes.
     SLUG may also be heartbeat, slot:NAME or workflow:ID.
     """
     until = times.now() + timedelta(days=days)
@@ -73,7 +73,7 @@ def _all(invocation: Invocation, daemon: Daemon, until: str, days: float, limit:
 
 
 def _what(fire: Mapping[str, Any]) -> str:
-    """What kind of fire it is, unless it is an ordinary instant of a schedule."""
+    """The kind of fire, unless it is an ordinary instant of a schedule."""
     kind = "" if fire["kind"] == "schedule" else fire["kind"]
     return f"{kind} {fire['handler']}" if fire.get("handler") else kind
 

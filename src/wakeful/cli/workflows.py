@@ -1,4 +1,4 @@
-"""`wakeful workflows`: list, show, deploy, run, pause, resume, publish, messages, skip, resolve."""
+"""`wakeful workflows`: list, show, deploy, run, pause, resume, publish, messages, skip, replay, resolve."""
 
 import json
 import sys
@@ -84,7 +84,7 @@ def run_command(invocation: Invocation, name: str) -> None:
 @workflows_command.subcommand("pause")
 @click.argument("name", metavar=NAME)
 def pause_command(invocation: Invocation, name: str) -> None:
-    """Pause a workflow: nothing of it starts until it is resumed."""
+    """Pause a workflow: it starts nothing until it is resumed."""
     _tell(invocation, invocation.daemon().ask("POST", workflow_path(name, "/pause"), body={}).body)
 
 
@@ -102,7 +102,7 @@ def resume_command(invocation: Invocation, name: str, force: bool) -> None:
 @workflows_command.subcommand("rm")
 @click.argument("name", metavar=NAME)
 def rm_command(invocation: Invocation, name: str) -> None:
-    """Remove a workflow; its past runs stay in the ledger."""
+    """Remove a workflow; its past runs are kept."""
     invocation.daemon().ask("DELETE", workflow_path(name))
     json_out({"id": name, "removed": True}) if invocation.is_json else say(f"{name} removed")
 
@@ -169,6 +169,31 @@ def skip_command(
         body = {"ids": messages[first : first + SKIP_STEP], **({} if consumer is None else {"consumer": consumer})}
         skipped += daemon.ask("POST", f"{path}/skip", body=body).body["skipped"]
     json_out({"topic": topic, "skipped": skipped}) if invocation.is_json else say(f"{skipped} skipped in {topic}")
+
+
+@workflows_command.subcommand("replay")
+@click.argument("name", metavar=NAME)
+@click.argument("topic")
+@click.argument("messages", metavar="[MESSAGE...]", nargs=-1)
+@click.option("--consumer", metavar="NAME", help="Only for this consumer of the topic; default: all.")
+@click.option(
+    "--apply", "is_applied", is_flag=True, help="Make them pending; without this option they are only counted."
+)
+def replay_command(
+    invocation: Invocation, name: str, topic: str, messages: tuple[str, ...], consumer: str | None, is_applied: bool
+) -> None:
+    """Make skipped messages pending again, those named or all. Without --apply, only count them."""
+    body = {**({"ids": messages} if messages else {}), **({} if consumer is None else {"consumer": consumer})}
+    query = {} if is_applied else {"dryRun": "true"}
+    path = workflow_path(name, f"/topics/{_named(topic)}/replay")
+    told = invocation.daemon().ask("POST", path, query=query, body=body).body
+    if invocation.is_json:
+        json_out(told)
+        return
+    many = "1 skipped message" if told["messages"] == 1 else f"{told['messages']} skipped messages"
+    say(f"{many} of {topic} {'pending again' if is_applied else 'would be pending again'}")
+    if told["messages"] and not is_applied:
+        note("nothing was changed; repeat it with --apply")
 
 
 @workflows_command.subcommand("resolve")

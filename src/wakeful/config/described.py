@@ -15,9 +15,10 @@ from wakeful.core.kinds import any_of
 def described_table(
     name: str, *tables: type[Table], says: str = "", spelt: Callable[[str], str] = str, is_partial: bool = False
 ) -> Object[Any]:
-    """The fields of these tables, each once; `is_partial`: none is required, because they depend on one another."""
+    """The fields of these tables, without duplicates; `is_partial`: none is required, because they depend on each
+    other."""
     fields = {
-        field: _field([one for one in tables if field in one.model_fields], field, spelt(field), is_partial)
+        field: _field([table for table in tables if field in table.model_fields], field, spelt(field), is_partial)
         for table in tables
         for field in table.model_fields
     }

@@ -1,4 +1,4 @@
-"""Parse a TOML text as far as possible, with the position of every key and every syntax error.
+"""Parse TOML text as far as possible, with the position of every key and every syntax error.
 
 tomllib stops at the first error. The most common ones, though, affect a single line (`every = 30m`, `timezone =
 Asia/Shanghai`: a string without quotes), and a person who made one has often made several. Such a line is removed and
@@ -67,7 +67,7 @@ class Document:
 
 
 def read_document(text: str) -> Document:
-    """Read a TOML text; never raises."""
+    """Read TOML text; never raises."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     places = find_places(text)
     if places.too_deep is not None:
@@ -104,7 +104,7 @@ def _fault(error: Exception, text: str, places: Places) -> tuple[LocatedError, b
 
 
 def _twice(places: Places, last: LocatedError) -> list[LocatedError]:
-    """Duplicate keys, as far as the text can be trusted: all of it, if parsing stopped at one."""
+    """Duplicate keys, as far as the text can be trusted: all of it, if parsing stopped at a duplicate."""
     is_whole = "twice" in last.message
     return [
         LocatedError(dotted(twice.path), f"is defined twice, first in line {twice.first}; keep one", twice.again)

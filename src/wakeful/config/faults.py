@@ -1,4 +1,4 @@
-"""Errors in the settings: all reported at once, each with its line and cure."""
+"""Errors in the settings: all reported together, each with its line and cure."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class SettingsRefused(ValueError):
 def refusal(message: str, *, at: tuple[str, ...] | None = None) -> PydanticCustomError:
     """Raised when reading one value.
 
-    `at` moves the error from the field being read to another one of the same table: a check that involves two fields
+    `at` moves the error from the field being read to another field in the same table: a check that involves two fields
     runs when the later one is read, and may concern the earlier one.
     """
     # Passed as a value: in a template, the braces of a cure such as {env = "NAME"} would be interpolated.

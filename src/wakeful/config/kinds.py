@@ -27,6 +27,8 @@ from wakeful.core.errors import Invalid
 from wakeful.core.fields import shown as shown_plain
 from wakeful.core.kinds import DURATION_SCHEMA
 from wakeful.core.kinds import listed as list_schema
+from wakeful.core.schedule.exclude import parse_date
+from wakeful.core.schedule.labels import LABEL_CURE, is_label
 from wakeful.core.time.active_hours import parse_time_of_day
 from wakeful.core.time.instants import format_duration, parse_duration
 from wakeful.core.time.zones import check_zone
@@ -87,7 +89,7 @@ def setting(default: Any = ..., *, says: str) -> Any:
 
 
 def unused(default: Any) -> Any:
-    """A field of similar tables that has no effect here. A file that sets it loads with a warning."""
+    """A field from similar tables that has no effect in this one. A file that sets it loads with a warning."""
     says = "has no effect with this adapter; setting it gives a warning"
     return Field(default, validate_default=True, description=says, json_schema_extra={UNUSED: True})
 
@@ -398,6 +400,14 @@ def time_of_day(*, end: bool = False) -> Kind:
     return Kind(f"time of day, 00:00 to {'24:00' if end else '23:59'}", '"09:00"', read)
 
 
+def day() -> Kind:
+    def read(value: Any, _: object) -> str:
+        found = str(value) if isinstance(value, date) and not isinstance(value, datetime) else plain_text(value, 100)
+        return parse_date(found, "dates").isoformat()
+
+    return Kind("date", '"2026-12-24"', read)
+
+
 # Addresses
 
 
@@ -416,6 +426,15 @@ def host() -> Kind:
         return found
 
     return Kind("host", '"127.0.0.1"', read)
+
+
+def label() -> Kind:
+    def read(value: Any, _: object) -> str:
+        if not is_label(value):
+            raise refusal(f"{shown(value)} is not a label; {LABEL_CURE}")
+        return str(value)
+
+    return Kind("label", '"gpu"', read)
 
 
 def network() -> Kind:

@@ -21,6 +21,8 @@ from wakeful.config.kinds import setting
 from wakeful.config.secrets import Secret, SecretUrl
 from wakeful.config.slots import SLOTS, Quota, Slot
 from wakeful.config.table import NamedTables, Table
+from wakeful.core.schedule.exclude import DATES_MAX
+from wakeful.core.schedule.labels import LABELS_MAX
 from wakeful.core.self_scheduling.slugs import namespace
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.integrations.net.guard import is_loopback
@@ -100,6 +102,14 @@ class Store(Table):
     )
 
 
+class Node(Table):
+    """This node, among those that share the store."""
+
+    labels: Annotated[
+        tuple[str, ...], kinds.listed(kinds.label(), "list of labels", most=LABELS_MAX, distinct=True)
+    ] = setting((), says="what this node is or has; schedules with `runOn` need a node with the label")
+
+
 class Schedules(Table):
     """Defaults for all schedules."""
 
@@ -114,7 +124,7 @@ class Limits(Table):
     """Limits."""
 
     agent_interval_min: Annotated[int, kinds.duration("0s", "365d")] = setting(
-        "60m", says="schedules that prompt an agent more often than this are refused"
+        "60m", says="schedules that prompt an agent more often than this are rejected"
     )
     every_min: Annotated[int, kinds.duration("1ms", "365d")] = setting(
         "10s", says="a shorter `every` of a schedule or producer is raised to this"
@@ -207,7 +217,7 @@ class Delivery(Table):
         5, says="retries before a delivery becomes a dead letter"
     )
     recovery_budget: Annotated[int, kinds.duration("0s", "1h")] = setting(
-        "60s", says="how long startup may spend on deliveries left over from before"
+        "60s", says="how long startup may spend on deliveries left over from an earlier process"
     )
     age_max: Annotated[int, kinds.duration("1m", "365d")] = setting(
         "24h", says="messages older than this are no longer sent"
@@ -233,7 +243,7 @@ class Alerts(Table):
     ping_every: Annotated[int, kinds.duration("1s", "1d")] = setting("5m", says="interval of the ping requests")
     approvers: Annotated[
         tuple[str, ...], kinds.listed(kinds.text(), "list of CHANNEL:SENDER", most=100, distinct=True)
-    ] = setting((), says='who may approve by chat, like ["phone:12345"]')
+    ] = setting((), says='who may approve by chat, such as ["phone:12345"]')
 
 
 class Budgets(Table):
@@ -241,7 +251,7 @@ class Budgets(Table):
 
     day: Annotated[float | None, kinds.dollars("10.00")] = setting(
         None,
-        says="maximum cost per day, in the zone of `schedules.timezone`; when it is reached, schedules are skipped",
+        says="maximum cost per day, in the time zone `schedules.timezone`; when it is reached, schedules are skipped",
     )
     month: Annotated[float | None, kinds.dollars("150.00")] = setting(None, says="maximum cost per month")
     warn_at: Annotated[float, kinds.amount(0.01, 1, "a share of the limit", "0.8")] = setting(
@@ -287,6 +297,25 @@ class Workflows(Table):
 
     modules: Annotated[tuple[str, ...], kinds.listed(kinds.module(), "list of modules", distinct=True)] = setting(
         (), says="modules to load at startup"
+    )
+
+
+class ExcludeTable(Table):
+    """Days on which no schedule runs."""
+
+    dates: Annotated[tuple[str, ...], kinds.listed(kinds.day(), "list of dates", most=DATES_MAX)] = setting(
+        (), says="excluded days, in each schedule's time zone"
+    )
+    calendar: Annotated[str | None, kinds.text("file", most=4_096, example='"holidays.ics"')] = setting(
+        None, says="an .ics file, relative to the home folder; the days of its events are excluded"
+    )
+
+
+class Otel(Table):
+    """Tracing with OpenTelemetry; needs the extra `otel`."""
+
+    endpoint: Annotated[str | None, kinds.url()] = setting(
+        None, says="URL of an OTLP/HTTP collector; default: no tracing"
     )
 
 
@@ -342,6 +371,7 @@ class Settings(Table):
     server: Server = Field(default_factory=Server)
     tokens: Mapping[Annotated[str, kinds.name()], Token] = Field(default_factory=dict)
     store: Store = Field(default_factory=Store)
+    node: Node = Field(default_factory=Node)
     schedules: Schedules = Field(default_factory=Schedules)
     limits: Limits = Field(default_factory=Limits)
     agents: Mapping[Annotated[str, kinds.name()], Agent] = Field(default_factory=lambda: {"default": EchoAgent()})
@@ -356,7 +386,9 @@ class Settings(Table):
     quota: Quota = Field(default_factory=Quota)
     slots: Mapping[Annotated[str, kinds.name(32)], Slot] = Field(default_factory=dict)
     workflows: Workflows = Field(default_factory=Workflows)
+    exclude: ExcludeTable = Field(default_factory=ExcludeTable)
     log: Log = Field(default_factory=Log)
+    otel: Otel = Field(default_factory=Otel)
 
     @field_validator("agents", mode="before")
     @classmethod
@@ -399,7 +431,7 @@ class Settings(Table):
         budgets = info.data.get("budgets")
         is_for_all = budgets is not None and (budgets.day is not None or budgets.month is not None)
         for name, agent in info.data.get("agents", {}).items():
-            field = next((one for one in ("budget_day", "budget_month") if getattr(agent, one) is not None), None)
+            field = next((limit for limit in ("budget_day", "budget_month") if getattr(agent, limit) is not None), None)
             if (field is None and not is_for_all) or agent.adapter not in UNPRICED or agent.model in prices:
                 continue
             model = f'[prices."{agent.model}"]' if agent.model else "model, and its price under [prices]"

@@ -1,4 +1,4 @@
-"""The line of each key in a TOML text.
+"""The line of each key in TOML text.
 
 tomllib returns values without positions, so the text is scanned a second time only for the positions of its keys. The
 scanner knows just enough TOML to tell keys from the content of strings, and accepts any input: on text that is not
@@ -139,7 +139,7 @@ class _Walk:
         return path
 
     def _pair(self, table: Path, depth: int) -> bool:
-        """`key = value`; False if it is not one."""
+        """Read a `key = value` pair; False if there is none."""
         line = self.line
         key = self._key()
         if not key:

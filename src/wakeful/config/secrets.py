@@ -25,7 +25,7 @@ from wakeful.integrations.system.run_tokens import RUN_TOKEN
 MASK: Final = "••••"
 SECRET_MAX: Final = 65_536
 REDACTED_MIN: Final = 4
-"""Shorter secrets are not masked in texts: they would match ordinary words."""
+"""Shorter secrets are not masked in text: they would match ordinary words."""
 REMEMBERED_MAX: Final = 1_000
 _CORE_MIN: Final = 8
 _HOW: Final = 'write {env = "NAME"}, {file = "PATH"} or a string in quotes'
@@ -62,7 +62,7 @@ class Secret:
 
     @property
     def values(self) -> tuple[str, ...]:
-        """What must not be seen anywhere."""
+        """The values that must never be shown."""
         return (self.__value,)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Secret:
 
 
 _PATH_SECRET_MIN: Final = 16
-"""Shorter parts of a webhook's path are ordinary words, which must not be masked in every text."""
+"""Shorter parts of a webhook's path are ordinary words, which must not be masked everywhere."""
 
 
 class SecretUrl:
@@ -154,7 +154,7 @@ class SecretReader:
         return secret
 
     def url(self, written: Any, *, hides_path: bool = False) -> SecretUrl:
-        """The same for a URL."""
+        """Like `secret`, for a URL."""
         value, origin = self._resolve(written)
         try:
             url = SecretUrl(value, origin, hides_path=hides_path)
@@ -230,7 +230,7 @@ def read_regular_file(path: Path, size_max: int) -> bytes:
 
 
 class Redactor:
-    """Masks every known secret in a text.
+    """Masks every known secret in text.
 
     It keeps secrets that were replaced, because a response that quotes the old one may still arrive.
     """
@@ -260,7 +260,7 @@ class Redactor:
 
 
 def _forms(value: str) -> set[str]:
-    """The forms in which a secret may appear in texts: URLs, JSON, Python's repr, base64."""
+    """The forms in which a secret may appear in text: URLs, JSON, Python's repr, base64."""
     escaped = {quote(value, safe=""), quote(value), quote_plus(value), quote_plus(value, safe="/")}
     forms = {
         value,

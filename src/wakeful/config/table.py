@@ -1,4 +1,4 @@
-"""The base of all settings tables."""
+"""The base class of all settings tables."""
 
 from __future__ import annotations
 

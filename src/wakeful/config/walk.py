@@ -24,7 +24,7 @@ def leaves(table: Table, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
 
 
 def diff(old: Settings, new: Settings) -> list[str]:
-    """The paths at which they differ; an added, removed or retyped entry is reported as a whole."""
+    """The paths at which two settings differ; an added, removed or retyped entry is reported as a whole."""
     return [dotted(path) for path in _differences((), old, new)]
 
 

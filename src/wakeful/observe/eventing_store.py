@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Guarded:
-    """A sink that cannot raise: the wrapped one is no longer called once it has."""
+    """A sink that cannot raise: once the wrapped sink has raised, it is no longer called."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink: Sink | None = sink

@@ -1,6 +1,7 @@
 """Facts as events of the live stream: the stream's name, the event's name, and its JSON.
 
-An event is built from its row only when it is read. Until then a batch of two hundred rows costs as much as one.
+An event is built from its row only when it is read. Until it is read, a batch of two hundred rows costs as much as one
+row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +27,7 @@ class EventBatch(NamedTuple):
 
 
 def told(fact: Fact, slugs: Slugs) -> EventBatch | None:
-    """The fact as a batch of events; None if it is only for metrics."""
+    """The fact as a batch of events; None if it is only for metrics or traces."""
     match fact:
         case sink.RunsClaimed(at, runs):
             return _of_runs("claimed", at, runs, slugs)
@@ -55,7 +56,7 @@ def told(fact: Fact, slugs: Slugs) -> EventBatch | None:
             return EventBatch(
                 stream, "reported", at, len(reports), lambda i: {"what": reports[i].what, **reports[i].data}
             )
-        case sink.Ticked() | sink.CommitTimed():
+        case sink.Ticked() | sink.CommitTimed() | sink.AttemptsEnded():
             return None
         case _:
             assert_never(fact)

@@ -9,6 +9,7 @@ from wakeful.core.run.settlement import CRASH
 from wakeful.core.schedule.cadence import State
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import (
+    AttemptsAdded,
     CadencesBegun,
     CadencesSaved,
     Change,
@@ -26,6 +27,7 @@ from wakeful.ports.changes import (
     SchedulesSaved,
 )
 from wakeful.ports.sink import (
+    AttemptsEnded,
     Fact,
     InstantsMissed,
     InstantsSkipped,
@@ -55,7 +57,7 @@ _KIND_OF_STATE: Mapping[State, ScheduleChangeKind] = {
 
 
 def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
-    """Nodes first, then schedules, then runs by what happened to them, then what features reported."""
+    """A commit's facts: nodes first, then schedules, then runs by what happened to them, then features' reports."""
     facts: list[Fact] = [NodeEntered(*change) for change in _all(changes, NodeRegistered)]
     if voided := [node_id for change in _all(changes, NodesVoided) for node_id in change.node_ids]:
         facts.append(NodeLeft(at, voided))
@@ -63,6 +65,8 @@ def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
         facts.append(SchedulesChanged(at, schedules))
     if marks := [mark for change in _all(changes, RunsMarked) for mark in change.marks]:
         facts.append(RunsClimbed(at, marks))
+    if attempts := [attempt for change in _all(changes, AttemptsAdded) for attempt in change.attempts]:
+        facts.append(AttemptsEnded(at, attempts))
     facts += _run_facts(changes, at)
     if removed := [run_id for change in _all(changes, RunsRemoved) for run_id in change.run_ids]:
         facts.append(RunsVoided(at, removed))
@@ -76,7 +80,7 @@ def _all(changes: Sequence[Change], kind: type[C]) -> list[C]:
 
 
 def _run_facts(changes: Sequence[Change], at: Instant) -> list[Fact]:
-    """In the order watchers should get them: endings before starts, because they free capacity."""
+    """Facts about runs, in the order watchers should get them: endings before starts, because they free capacity."""
     added = [run for change in _all(changes, RunsAdded) for run in change.runs]
     saved, instants = _saved(changes)
     runs = [*added, *saved]
@@ -123,10 +127,10 @@ def _counted(runs: Sequence[Run], instants: Sequence[int], outcome: str) -> tupl
 
 
 def _schedule_changes(changes: Sequence[Change]) -> list[ScheduleChange]:
-    """Created, edited and removed ones, then those that were halted or resumed, each in its last state."""
+    """Created, edited and removed schedules, then those that were halted or resumed, each in its last state."""
     found: list[ScheduleChange] = []
     begun = [beginning for change in _all(changes, CadencesBegun) for beginning in change.beginnings]
-    disabled = {key for one in begun if one.cadence.state == "disabled" for key in one.schedule_ids}
+    disabled = {key for beginning in begun if beginning.cadence.state == "disabled" for key in beginning.schedule_ids}
     for new, schedule_ids in _all(changes, SchedulesAdded):
         for row, schedule_id in zip(new, schedule_ids, strict=True):
             if schedule_id is not None:

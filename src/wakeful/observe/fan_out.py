@@ -33,7 +33,7 @@ CommitListener: TypeAlias = Callable[[bool], None]
 """Called when this process wrote something (True), or another one may have (False)."""
 
 NAMES_MAX: Final = 200_000
-# How many batches may wait for a name; with more the store is in trouble, and names do not matter.
+# How many batches may wait for a name; with more, the store is failing and names do not matter.
 WAITING_MAX: Final = 1_000
 
 _OF_RUNS: Final = (RunsClaimed, RunsSettled, RunsWaiting, InstantsSkipped, InstantsMissed, RunsRescued)
@@ -74,8 +74,8 @@ class FanOut:
         return stop
 
     def on_commit(self, listener: CommitListener) -> Callable[[], None]:
-        """Call it after each commit that changed something, with or without listeners, and when other processes may
-        have written; returns a function that removes it. It must not raise."""
+        """Call a function after each commit that changed something, with or without listeners, and when other processes
+        may have written; returns a function that removes it. It must not raise."""
         key = self._next_key
         self._next_key += 1
         self._commit_listeners[key] = listener

@@ -44,7 +44,7 @@ _NODE_GONE: Final = "a node disappeared, and its last events may be missing"
 
 
 class Following:
-    """Follows other processes for one stream. A background service; `name` is that of this process's relay."""
+    """Follows other processes for one stream. A background service; `name` is the name of this process's relay."""
 
     def __init__(self, store: Store, clock: Clock, stream: Stream, fan_out: FanOut, name: str) -> None:
         self._store = store

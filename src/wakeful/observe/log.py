@@ -24,6 +24,7 @@ from wakeful.observe.log_files import DayFiles, ServerLog
 from wakeful.observe.log_lines import Level, Line, Phase, lines_of, stamp
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import (
+    AttemptsEnded,
     CommitTimed,
     Fact,
     InstantsMissed,
@@ -51,7 +52,7 @@ _LEVELS: Final[Mapping[int, Level]] = {10: "debug", 20: "info", 30: "warn", 40: 
 
 
 class _Facts(NamedTuple):
-    """Facts not yet formatted; the thread does that."""
+    """Facts not yet formatted; the writer thread formats them."""
 
     facts: Sequence[Fact]
     slugs: Slugs
@@ -88,7 +89,7 @@ class Log:
         self._is_idle = True
         self._dropped = 0  # not yet reported in the log itself
         self._lost = 0
-        self._silent_until: int | None = None  # after trouble with the disk, monotonic
+        self._silent_until: int | None = None  # after a disk error, monotonic
         self._trouble: str | None = None
         self._thread = threading.Thread(target=self._drive, name="wakeful-log", daemon=True)
         self._thread.start()
@@ -133,7 +134,7 @@ class Log:
             self._put(_Facts(facts, slugs, weight), weight)
 
     def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "LoggedFlow":
-        """An exchange with another system: its request and response share one flow id."""
+        """Log an exchange with another system: its request and response share one flow id."""
         return LoggedFlow(self, self._clock, action, slug, slot)
 
     def _put(self, item: Line | _Facts, weight: int) -> None:
@@ -333,7 +334,7 @@ def _weight(fact: Fact) -> int:
             return len(marks)
         case SchedulesChanged(changes=changes):
             return len(changes)
-        case Ticked() | CommitTimed(is_kept=True):
+        case Ticked() | CommitTimed(is_kept=True) | AttemptsEnded():
             return 0
         case _:
             return 1

@@ -1,6 +1,6 @@
 """The log files: one file of JSON lines per UTC day, and `server.log` for people.
 
-Everything here may fail at any time (full disk, missing folder) and raises OSError; the caller continues. A file that
+Every operation may fail at any time (full disk, missing folder) and raises OSError; the caller continues. A file that
 was removed or replaced is created again, a line truncated by a full disk is ended before the next one. Files are
 readable by their owner only.
 """

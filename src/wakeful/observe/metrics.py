@@ -1,6 +1,6 @@
 """Metrics in the Prometheus format, in a separate registry.
 
-Theory of operation: facts come in batches of rows, so they are counted in plain numbers here, a few additions per row,
+Theory of operation: facts come in batches of rows, so they are counted in plain numbers, a few additions per row,
 and become samples only on a scrape (`collect`). States (how many run, wait, are stuck) are not counted, because a count
 could drift; the caller reads them from the store and passes them in as `Gauges`.
 
@@ -106,7 +106,7 @@ REASONS: Final = frozenset(
     {
         *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota"),
         *("paused", "disabled", "invalid", "removed", "edited", "backoff", "blocked", "coalesced", "standby"),
-        *("outside active hours", "outage", "clock", "suspended", "restored"),
+        *("outside active hours", "outage", "clock", "suspended", "restored", "label"),
         *("turn", "budget", "replaced", "event evicted"),
     }
 )

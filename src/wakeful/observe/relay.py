@@ -10,7 +10,7 @@ While there is a watcher, the relay listens to facts as the log does. They are k
 when they are sent: immediately if it was quiet, otherwise everything within `GATHER` in one row of the bus. The same
 transaction checks whether anyone still watches; if not, the relay stops listening.
 
-Nothing here may block the engine. Events from before the relay knew of a watcher, more than `EVENTS_MAX` at a time, and
+The relay never blocks the engine. Events from before the relay knew of a watcher, more than `EVENTS_MAX` at a time, and
 events the store did not accept are dropped; the next row says that something is missing, and watchers read the state
 again.
 """

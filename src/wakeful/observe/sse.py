@@ -8,7 +8,7 @@ from wakeful.core.time.instants import SECOND, Duration, format_instant
 from wakeful.observe.stream import Event, Subscription
 from wakeful.ports.clock import Clock
 
-HEARTBEAT: Final[Duration] = 15 * SECOND
+HEARTBEAT: Final[Duration] = 5 * SECOND
 """Proxies close connections that are silent for about a minute; a quarter of that is safe."""
 RECONNECT: Final[Duration] = 2 * SECOND
 

@@ -8,7 +8,7 @@ bits), so that it also increases from one process to the next without storing an
 a million events per millisecond to overtake the clock.
 
 The last `kept_max` events stay in a ring buffer. A subscriber is only a cursor into that ring: it has no queue, so any
-number of slow ones cost nothing, and publishing never waits. A subscriber that needs events which are no longer there,
+number of slow ones cost nothing, and publishing never waits. A subscriber that needs events that are no longer kept,
 because it was away too long (`Last-Event-ID`) or reads too slowly, gets a `reset` event that says how many it lost, and
 continues with what is left. After a reset it should read the state again by ordinary requests.
 

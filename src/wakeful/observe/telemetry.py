@@ -43,7 +43,7 @@ class Telemetry:
         return self._fan_out
 
     def rendered_metrics(self, gauges: Gauges) -> bytes:
-        """The text of `/metrics`; telemetry's own values are added."""
+        """The response text of `/metrics`, including telemetry's own values."""
         own = gauges._replace(log_lines_lost=self.log.lost, stream_subscribers=self.stream.subscribers)
         return self.metrics.render(own)
 

@@ -1,4 +1,4 @@
-"""Time that stands still until it is moved, on an ordinary event loop.
+"""Time that stops until it is moved, on an ordinary event loop.
 
 Theory of operation
 -------------------
@@ -55,7 +55,7 @@ class HandTime:
         return any(wait.is_guest for wait in self._waits)
 
     def next_wait(self) -> "asyncio.Future[None]":
-        """Resolved when something starts to wait."""
+        """A future that is resolved when something starts to wait."""
         watcher: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._watchers.append(watcher)
         return watcher

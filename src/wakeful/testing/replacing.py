@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 from wakeful.app.bootstrap import Agents
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.run.runs import RungName
-from wakeful.core.schedule.actions import Command, Http
+from wakeful.core.schedule.actions import Command, Dispatch, Http
 from wakeful.integrations.actions.fire import FireView, view_of
 from wakeful.integrations.actions.invoke import failure_of, outcome_of
 from wakeful.integrations.actions.registry import CallRegistry
@@ -25,10 +25,15 @@ OnHttp: TypeAlias = Callable[..., Any]
 """Called with the request (`method`, `url`, `headers`, `body`), and with the fire if it takes two arguments. It returns
 the body as text or None, or a status; an exception fails the run."""
 
+OnDispatch: TypeAlias = Callable[..., Any]
+"""Called with the task (`celery.task`, `celery.args` and so on), and with the fire if it takes two arguments. It
+returns the result as text or None; an exception fails the run."""
+
 AgentFunction: TypeAlias = Callable[..., Any]
 """Called like a function decorated with `Wakeful.agent`."""
 
 NO_COMMANDS: Final = "commands do not run on a virtual clock; pass virtual(…, on_command=function) to handle them"
+NO_DISPATCH: Final = "tasks are not sent on a virtual clock; pass virtual(…, on_dispatch=function) to handle them"
 NO_REQUESTS: Final = "requests are not sent on a virtual clock; pass virtual(…, on_http=function) to handle them"
 
 
@@ -63,13 +68,17 @@ class ReplacedAction:
 
 
 def replaced(
-    actions: Mapping[type[Any], Action], on_command: OnCommand | None, on_http: OnHttp | None
+    actions: Mapping[type[Any], Action],
+    on_command: OnCommand | None,
+    on_http: OnHttp | None,
+    on_dispatch: OnDispatch | None = None,
 ) -> Mapping[type[Any], Action]:
     """The actions of an app, with replacements for those that would have outside effects."""
     return {
         **actions,
         Command: ReplacedAction(on_command, NO_COMMANDS, _exited),
         Http: ReplacedAction(on_http, NO_REQUESTS, _responded),
+        Dispatch: ReplacedAction(on_dispatch, NO_DISPATCH, _exited),
     }
 
 
@@ -130,5 +139,5 @@ def _exited(code: int) -> Result:
 def _responded(status: int) -> Result:
     if 200 <= status < 300:
         return Done()
-    known = {one.value: one.phrase for one in HTTPStatus}
+    known = {item.value: item.phrase for item in HTTPStatus}
     return Failed(f"HTTP {status} {known.get(status, '')}".rstrip())

@@ -36,7 +36,7 @@ class TrueTime(Protocol):
         ...
 
     async def wait_until_set(self, bell: asyncio.Event, duration: Duration) -> bool:
-        """Whether the event was set within that time."""
+        """Whether the event was set within `duration`."""
         ...
 
 
@@ -55,11 +55,11 @@ class Wall:
         return self._offset + true + true * self.drift_ppm // _MILLION
 
     def step(self, by: Duration) -> None:
-        """Move it forward, or back with a negative amount; it cannot go below 1970."""
+        """Move the wall time forward, or back with a negative amount; it cannot go below 1970."""
         self.set(self.read() + by)
 
     def set(self, now: Instant) -> None:
-        """Set it to this time."""
+        """Set the wall time."""
         self._offset += max(now, 0) - self.read()
 
 

@@ -2,8 +2,8 @@
 
 Theory of operation
 -------------------
-`VirtualLoop` is the ordinary asyncio loop with its selector replaced by one that never blocks: when nothing is ready,
-time jumps to the next timer. So a year passes as fast as its code runs, and the order of events depends on the code
+`VirtualLoop` is the ordinary asyncio loop with its own iteration, which never blocks: when nothing is ready, time jumps
+to the next timer. So a year passes as fast as its code runs, and the order of events depends on the code
 alone: not on the wall clock, on threads or on hash order. Time is kept in whole milliseconds, like instants; a timer
 between two of them fires at the later one.
 
@@ -11,9 +11,9 @@ What cannot be virtual raises an error with a clear message: threads, sockets an
 ways to hang become errors as well. A *deadlock*: nothing is ready and no timer is set, so nothing will ever happen. A
 *livelock*: the loop keeps spinning while time stands still.
 
-The code of one simulated process runs under a `Process`. Each of its callbacks carries the process in its context, so
-the process can be frozen (its callbacks are kept until it thaws: a suspended laptop, a long pause of the machine) or
-killed (they are dropped, and no `finally` runs), without its code noticing.
+The code of one simulated process runs under a `Process`. Each of its callbacks carries the process in its handle, which
+takes it from the context, so the process can be frozen (its callbacks are kept until it thaws: a suspended laptop, a
+long pause of the machine) or killed (they are dropped, and no `finally` runs), without its code noticing.
 """
 
 import asyncio
@@ -22,6 +22,7 @@ import heapq
 import itertools
 import selectors
 import warnings
+from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, Final, NoReturn, TypeVar
@@ -60,7 +61,7 @@ class Process:
         self.is_alive = True
         self.is_frozen = False
         self._loop = loop
-        self._held: list[tuple[asyncio.Handle, Callable[..., object], tuple[Any, ...], Context]] = []
+        self._held: list[_Handle | _Timer] = []
         self._tasks: dict[asyncio.Task[Any], None] = {}
 
     @property
@@ -81,10 +82,8 @@ class Process:
     def thaw(self) -> None:
         """Continue where it was frozen."""
         self.is_frozen = False
-        held, self._held = self._held, []
-        for handle, callback, args, context in held:
-            if not handle.cancelled():
-                self._loop.call_soon(callback, *args, context=context)
+        self._loop.turns += self._held
+        self._held.clear()
 
     def kill(self) -> None:
         """End it like kill -9: none of its code runs after this, not even a `finally`."""
@@ -109,13 +108,10 @@ class Process:
     def _disown(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.pop(task, None)
 
-    def _hold(self, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None) -> asyncio.Handle:
+    def hold(self, handle: "_Handle | _Timer") -> None:
         """Keep a callback until the process thaws; drop it if the process is dead."""
-        context = copy_context() if context is None else context
-        handle = asyncio.Handle(callback, args, self._loop, context)
         if self.is_alive:
-            self._held.append((handle, callback, args, context))
-        return handle
+            self._held.append(handle)
 
 
 _PROCESS: Final[ContextVar[Process | None]] = ContextVar("process", default=None)
@@ -127,48 +123,61 @@ def current_process() -> Process | None:
     return _PROCESS.get()
 
 
-class _Timer(asyncio.TimerHandle):
-    """A timer. Those for the same time fire in the order they were set; asyncio leaves that to the shape of its heap,
-    which depends on when the garbage collector ends what a killed process left."""
+class _Handle(asyncio.Handle):
+    """A callback that is ready, and the process it belongs to."""
 
-    __slots__ = ("_order",)
+    __slots__ = ("process",)
 
     def __init__(
         self,
-        when: float,
-        order: int,
         callback: Callable[..., object],
         args: Sequence[Any],
         loop: asyncio.AbstractEventLoop,
         context: Context | None,
+        process: Process | None,
+    ) -> None:
+        super().__init__(callback, args, loop, context)
+        self.process = process
+
+
+class _Timer(asyncio.TimerHandle):
+    """A callback for a later time, and the process it belongs to."""
+
+    __slots__ = ("process",)
+
+    def __init__(
+        self,
+        when: float,
+        callback: Callable[..., object],
+        args: Sequence[Any],
+        loop: asyncio.AbstractEventLoop,
+        context: Context | None,
+        process: Process | None,
     ) -> None:
         super().__init__(when, callback, args, loop, context)
-        self._order = order
-
-    def __lt__(self, other: object) -> bool:
-        if not isinstance(other, _Timer):
-            return NotImplemented
-        return (self.when(), self._order) < (other.when(), other._order)
+        self.process = process
 
 
 class VirtualLoop(asyncio.SelectorEventLoop):
     """An asyncio loop whose time jumps to the next timer when nothing is ready."""
 
     def __init__(self) -> None:
-        self._jumper = _Jumper()
-        super().__init__(self._jumper)
-        self._jumper.is_open = False
-        self._clock_resolution = 1e-6
+        selector = _NoSelector()
+        super().__init__(selector)
+        selector.is_open = False
+        self.now_ms = 0
+        """Milliseconds since the loop was created."""
+        self.turns: deque[_Handle | _Timer] = deque()
+        """The callbacks that are ready, in order."""
+        # Timers for the same time fire in the order they were set: in asyncio that depends on its heap, and so on when
+        # the garbage collector removes what a killed process left.
+        self._timers: list[tuple[float, int, _Timer]] = []
         self._orders = itertools.count()
+        self._spins = 0
         self.set_task_factory(_in_its_process)
 
-    @property
-    def now_ms(self) -> int:
-        """Milliseconds since the loop was created."""
-        return self._jumper.now_ms
-
     def time(self) -> float:
-        return self._jumper.now_ms / 1000
+        return self.now_ms / 1000
 
     async def sleep(self, duration: Duration) -> None:
         """Return after `duration` of the loop's time."""
@@ -186,24 +195,50 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
-        if process is None:
-            return super().call_soon(callback, *args, context=context)
-        if process.is_awake:
-            # The process may be frozen or killed before its turn, so it is checked again when the turn comes.
-            return super().call_soon(self._fire, process, callback, args, context=context)
-        return process._hold(callback, args, context)
+        handle = _Handle(callback, args, self, context, process)
+        if process is None or process.is_awake:
+            self.turns.append(handle)
+        else:
+            process.hold(handle)
+        return handle
 
     def call_at(  # type: ignore[override]  # the stub's TypeVarTuple adds nothing here
         self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.TimerHandle:
         process = _PROCESS.get() if context is None else context.get(_PROCESS)
-        if process is not None:
-            # A timer reaches its callback without passing `call_soon`, so the process is checked when it fires.
-            callback, args = self._fire, (process, callback, args)
-        timer = _Timer(when, next(self._orders), callback, args, self, context)
-        heapq.heappush(self._scheduled, timer)  # type: ignore[attr-defined]  # as asyncio's own `call_at` does
-        timer._scheduled = True  # type: ignore[attr-defined]
+        timer = _Timer(when, callback, args, self, context, process)
+        heapq.heappush(self._timers, (when, next(self._orders), timer))
         return timer
+
+    def _run_once(self) -> None:
+        """One iteration: replaces that of asyncio, which waits for sockets."""
+        turns, timers = self.turns, self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
+        if turns or self._stopping:  # type: ignore[attr-defined]  # asyncio's own flag
+            self._spins += 1
+            if self._spins > SPINS_MAX:
+                raise Livelock(
+                    f"livelock: {SPINS_MAX} loop iterations while time does not advance, at {self.now_ms} ms"
+                )
+        elif not timers:
+            raise Deadlock("deadlock: nothing is ready and no timer is set, so nothing will ever happen")
+        else:
+            self._spins = 0
+            self.now_ms = max(self.now_ms, int(timers[0][0] * 1000 - _ROUNDING) + 1)  # a timer is never early
+        due = (self.now_ms + _ROUNDING) / 1000
+        while timers and timers[0][0] <= due:
+            turns.append(heapq.heappop(timers)[2])
+        for _ in range(len(turns)):
+            handle = turns.popleft()
+            if handle.cancelled():
+                continue
+            process = handle.process
+            # The process may have been frozen or killed since the callback became ready.
+            if process is None or process.is_awake:
+                handle._run()
+            else:
+                process.hold(handle)
 
     def call_soon_threadsafe(self, *_: Any, **__: Any) -> NoReturn:  # type: ignore[override]  # refused whatever is asked
         raise RealTime("a thread tried to call into the virtual loop; run that work inline in the simulation")
@@ -225,12 +260,6 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             if until is not None and self.now_ms >= until:
                 return None
             raise
-
-    def _fire(self, process: Process, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
-        if process.is_awake:
-            callback(*args)
-        else:
-            process._hold(callback, args, None)
 
 
 def run(coro: Coroutine[Any, Any, T], *, until: Duration | None = None) -> T | None:
@@ -264,28 +293,14 @@ def _in_its_process(
     return task
 
 
-class _Jumper(selectors.BaseSelector):
-    """A selector that never selects: instead of blocking it advances the time."""
+class _NoSelector(selectors.BaseSelector):
+    """A selector that selects nothing: sockets and pipes would wait in real time."""
 
     def __init__(self) -> None:
-        self.now_ms = 0
         self.is_open = True  # while the loop registers its own wake-up pipe
         self._keys: dict[int, selectors.SelectorKey] = {}
-        self._spins = 0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise Deadlock("deadlock: nothing is ready and no timer is set, so nothing will ever happen")
-        if timeout <= 0:
-            self._spins += 1
-            if self._spins > SPINS_MAX:
-                raise Livelock(
-                    f"livelock: {SPINS_MAX} loop iterations while time does not advance, at {self.now_ms} ms"
-                )
-            return []
-        self._spins = 0
-        whole = int(timeout * 1000 - _ROUNDING)  # rounded up, so that the timer is due when time has jumped
-        self.now_ms += whole + 1
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:

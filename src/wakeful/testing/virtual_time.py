@@ -33,7 +33,7 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.testing.hand_time import HandTime
-from wakeful.testing.replacing import AgentFunction, OnCommand, OnHttp, replaced, replaced_agents
+from wakeful.testing.replacing import AgentFunction, OnCommand, OnDispatch, OnHttp, replaced, replaced_agents
 from wakeful.testing.virtual_clock import EPOCH, VirtualClock
 
 log = logging.getLogger("wakeful")
@@ -85,14 +85,14 @@ class VirtualTime:
         return as_datetime(self._clock.read().now)
 
     async def advance(self, duration: str | timedelta | float) -> None:
-        """Let this much time pass (a text, a timedelta, or seconds), and return when all that was due has settled."""
+        """Let this much time pass (a string, a timedelta, or seconds), and return when all that was due has settled."""
         span = as_duration(duration, "duration")
         self._refuse_if_stuck()
         async with self._moving:
             await self._move_to(self._clock.read().now + span)
 
     async def advance_to(self, moment: str | datetime) -> None:
-        """Let time pass until then, and return when all that was due has settled."""
+        """Let time pass until `moment`, and return when all that was due has settled."""
         target, now = as_instant(moment, "moment"), self._clock.read().now
         if target < now:
             refuse(
@@ -132,7 +132,7 @@ class VirtualTime:
             await asyncio.sleep(0)
 
     async def _until_one_ends(self, busy: "Mapping[asyncio.Task[Any], str]") -> None:
-        """Wait, in real time, until one of them has ended or sleeps on the clock."""
+        """Wait, in real time, until one of the tasks has ended or sleeps on the clock."""
         waits = [*busy, self._true.next_wait()]
         done, _ = await asyncio.wait(waits, timeout=self._patience, return_when=asyncio.FIRST_COMPLETED)
         if not done:
@@ -176,6 +176,7 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
         store: str | Path | None = None,
         on_command: OnCommand | None = None,
         on_http: OnHttp | None = None,
+        on_dispatch: OnDispatch | None = None,
         agents: Mapping[str, AgentFunction] | None = None,
         patience: float = PATIENCE,
     ) -> None:
@@ -183,7 +184,7 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
         self._app = app if isinstance(app, Wakeful) else app.inner
         self._start = None if start is None else as_instant(start, "start")
         self._path = self._app.address if store is None else str(store)
-        self._replaced = partial(replaced, on_command=on_command, on_http=on_http)
+        self._replaced = partial(replaced, on_command=on_command, on_http=on_http, on_dispatch=on_dispatch)
         self._agents = agents or {}
         self._patience = patience
         self._open: AsyncExitStack | None = None

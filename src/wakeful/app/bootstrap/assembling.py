@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 from wakeful.app.bootstrap.parts import FeatureContext, Parts, Setup
 from wakeful.core.run.effects import Effect, Prove, Replan
-from wakeful.core.schedule.actions import Call, Command, Http, Prompt
+from wakeful.core.schedule.actions import Call, Command, Dispatch, Http, Prompt
 from wakeful.core.schedule.pre_check import CheckSpec
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
@@ -25,6 +25,7 @@ from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.checking import CheckAction
 from wakeful.integrations.actions.command import CommandAction
+from wakeful.integrations.actions.dispatch import DispatchAction
 from wakeful.integrations.actions.http import HttpAction
 from wakeful.integrations.actions.processes import SystemOrphans
 from wakeful.integrations.agents.receipted import Receipted
@@ -44,7 +45,7 @@ RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept und
 
 
 async def assemble(store: Store, clock: Clock, setup: Setup) -> Parts:
-    """Assemble a system over an open store, with the actions and the agents of this process."""
+    """Assemble a system over an open store, with this process's actions and agents."""
     actions: dict[type[Any], Action] = {
         Call: CallAction(setup.registry),
         Command: CommandAction(),
@@ -61,7 +62,9 @@ async def assemble(store: Store, clock: Clock, setup: Setup) -> Parts:
 
     secret = await store.write(_receipt_secret)
     receipts = Receipts(secret, setup.receipts_at, late=late)
+    actions[Dispatch] = DispatchAction(clock, None if setup.receipts_at is None else receipts)
     if setup.receipts_at is not None:
+        actions[Http] = HttpAction(clock, setup.listener, receipts)
         actions[Command] = Receipted(actions[Command], receipts)
     identity = Identity(setup.name or socket.gethostname(), socket.gethostname(), os.getpid())
     if setup.agents is not None:
@@ -98,13 +101,15 @@ async def assemble_with(
         sink = Guarded(sink)
         sink.begin(store)
         store = EventingStore(store, sink, clock)
+    if setup.wrap_store is not None:
+        store = setup.wrap_store(store)
     store_id = await store.write(_identify)
     terms = Live(setup.terms)
     compilations = Compilations()
     calls = actions.get(Call)
     is_here = calls.is_here if isinstance(calls, CallAction) and not store.is_exclusive else None
-    alarms = ScheduleAlarms(compilations, terms, is_here)
     engines: list[Engine] = []
+    alarms = ScheduleAlarms(compilations, terms, is_here, lambda: engines[0].labels)
 
     def ring_bell() -> None:
         for engine in engines:
@@ -163,6 +168,7 @@ async def assemble_with(
         on_silence=[listener for plug in plugs for listener in plug.on_silence],
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
         withholds=setup.withholds,
+        traceparent=None if setup.traceparent is None else partial(setup.traceparent, store_id),
         settle_plain=keeper.settle_plain,
         accounts=next((plug.accounts for plug in plugs if plug.accounts is not None), NoAccounts()),
         **({} if run_tokens is None else {"run_access": run_tokens.access}),
@@ -207,8 +213,8 @@ async def _session_of(store: Store, fire: Fire) -> str | None:
 
 
 def _session(tx: Tx, schedule_id: int) -> tuple[str | None, str | None]:
-    """The session that a schedule continues, and the node that started it. A `wake_me` continues that of the run it was
-    called from."""
+    """The session that a schedule continues, and the node that started it. A `wake_me` continues the session of the run
+    it was called from."""
     cadence = tx.cadences.lock([schedule_id]).get(schedule_id)
     if cadence is None or cadence.session_id is not None:
         return (None, None) if cadence is None else (cadence.session_id, cadence.session_node)

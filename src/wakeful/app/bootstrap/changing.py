@@ -19,7 +19,10 @@ async def change(parts: Parts, limits: Limits, terms: Terms) -> None:
     """Apply new limits and terms. Runs in progress keep the old ones."""
     before, parts.terms.value = parts.terms.value, terms
     parts.engine.change_limits(
-        concurrency_max=limits.concurrency_max, shutdown_grace=limits.shutdown_grace, ledger_days=limits.ledger_days
+        concurrency_max=limits.concurrency_max,
+        shutdown_grace=limits.shutdown_grace,
+        ledger_days=limits.ledger_days,
+        labels=limits.labels,
     )
     after_id: int | None = None
     while terms.agent_lane == "parallel" != before.agent_lane:

@@ -1,10 +1,11 @@
-"""What the composition root takes and returns: the setup, the assembled parts, and the context of a feature."""
+"""What the composition root takes and returns: the setup, the assembled parts, and a feature's context."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from wakeful.core.run.effects import Alert, Effect, EffectKind
+from wakeful.core.run.runs import Run
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
@@ -39,6 +40,9 @@ Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
 Replace: TypeAlias = Callable[[Mapping[type[Any], Action]], Mapping[type[Any], Action]]
 """Returns the actions of this process and its features, with some of them replaced."""
 
+MakeTraceparent: TypeAlias = Callable[[str, Run], str | None]
+"""The `traceparent` of an attempt that is being claimed, by the id of the store and the row; None: not traced."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -59,6 +63,8 @@ class Setup:
     listener: ExchangeListener | None = None  # gets every request that leaves this process
     on_alert: Callable[[Alert], None] | None = None
     replaced: Replace | None = None
+    wrap_store: Callable[[Store], Store] | None = None  # wraps what everything writes through, to inject faults
+    traceparent: MakeTraceparent | None = None
     toolbox: Toolbox | None = None  # what chat models may call
     self_scheduling: Live[SelfSchedulingTerms] = field(default_factory=lambda: Live(SelfSchedulingTerms()))
 
@@ -89,7 +95,15 @@ class Parts:
     def conditions(self) -> Conditions:
         """What definitions are checked against now."""
         terms = self.terms.value
-        return Conditions(terms.limits, terms.default_zone, self.hooks.actions, self.applied, self.checks)
+        return Conditions(
+            terms.limits,
+            terms.default_zone,
+            self.hooks.actions,
+            self.applied,
+            self.checks,
+            terms.excluded,
+            terms.calendar_fault,
+        )
 
 
 @dataclass(frozen=True, slots=True)

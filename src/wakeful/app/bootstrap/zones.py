@@ -29,7 +29,7 @@ async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
 
 
 def resolve_zone(timezone: str) -> str:
-    """The name of a zone; `local` is the zone of the system."""
+    """A zone's name; `local` is the system's zone."""
     return tzlocal.get_localzone_name() if timezone == "local" else timezone
 
 

@@ -1,6 +1,6 @@
 """The call action: a Python callable.
 
-There are three ways. An async callable runs on the event loop and is ended by cancellation. A sync one runs in a
+An async callable runs on the event loop and is ended by cancellation. A sync one runs in a
 thread, which cannot be ended: after a timeout it is reported as still running. With `isolate: process` it runs in a
 separate process, which can be killed.
 """
@@ -57,7 +57,7 @@ class CallAction:
         return None
 
     def is_here(self, call: Call) -> bool:
-        """Whether this process has it: it was registered, or can be imported."""
+        """Whether this process has the function: registered or importable."""
         return ":" in call.target or self._registry.registered(call.target) is not None
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
@@ -68,7 +68,7 @@ class CallAction:
             if isinstance(result, Failed):
                 log.error("%s\n%s", _failed(fire, result.error), result.output or "")
             return result
-        # It does not survive a crash of ours, but part of its work may be done, so its start is recorded first.
+        # It does not survive a crash of this process, but part of its work may be done, so its start is recorded first.
         await ladder.climb("started")
         at_hand = self._registry.at_hand(call.target)
         if at_hand is not None and is_async(at_hand):
@@ -98,10 +98,10 @@ class CallAction:
 
 
 async def _on_loop(awaitable: Awaitable[Any], on_error: OnError) -> Result:
-    """Await it in the attempt's own task: a second task would cost as much as the rest of a call.
+    """Await the callable in the attempt's own task: a second task would cost as much as the rest of a call.
 
     If it swallows the cancellation and continues, the engine notices, because it waits for the task; if it swallows it
-    and then returns, it was ended by us all the same."""
+    and then returns, it still counts as ended by us."""
     task = asyncio.current_task()
     try:
         result = await finish(awaitable, on_error)

@@ -1,4 +1,4 @@
-"""Cancellation: finishing cleanup despite it, and saying that it proves nothing about a remote target."""
+"""Cancellation: finishing cleanup in spite of it, and recording that it proves nothing about a remote target."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
@@ -13,7 +13,7 @@ T = TypeVar("T")
 async def see_through(work: Coroutine[Any, Any, T]) -> T:
     """Await the work to its end, even if cancelled again meanwhile.
 
-    Only for ending processes and tasks: that is bounded by its own grace period, and interrupted it proves nothing.
+    Only for ending processes and tasks: that work has its own grace period, and proves nothing if interrupted.
     """
     task = asyncio.ensure_future(work)
     while not task.done():

@@ -76,7 +76,7 @@ class Children:
         self._watches: set[asyncio.Task[None]] = set()
 
     async def run(self, spawn: Spawn, ladder: Ladder, sink: Callable[[bytes], None]) -> Exit:
-        """Start it, record it, open its gate and wait for its end; its output goes to `sink`.
+        """Start a child, record it, open its gate and wait for its end; its output goes to `sink`.
 
         Raises `CannotStart`; `StillRunning` if it had to be ended and could not be.
         """
@@ -179,7 +179,7 @@ class _Child:
         return True
 
     async def end(self) -> bool:
-        """End it in any state; True if nothing is left."""
+        """End the child in any state; True if nothing is left."""
         try:
             await asyncio.shield(self._started)
         except CannotStart:

@@ -52,33 +52,35 @@ class CommandAction:
         except Unstartable as error:
             return Failed(str(error), permanent=True)
         await ladder.climb("sent")
-        output = HeadTail(command.output_max)
+        output, errors = HeadTail(command.output_max), HeadTail(command.output_max)
         try:
-            ending = await self._children.run(_spawn(command, env, cwd), ladder, output.feed)
+            ending = await self._children.run(_spawn(command, env, cwd, errors), ladder, output.feed)
         except CannotStart as error:
             return Failed(str(error), permanent=error.permanent)
-        return _result(ending, output.text(), withheld(fire.withholds, command.pass_env, command.env))
+        return _result(ending, output.text(), errors.text(), withheld(fire.withholds, command.pass_env, command.env))
 
     async def close(self) -> None:
         await self._children.close()
 
 
-def _spawn(command: Command, env: dict[str, str], cwd: str | None) -> Spawn:
+def _spawn(command: Command, env: dict[str, str], cwd: str | None, errors: HeadTail) -> Spawn:
     stdin = gate.OPEN + (command.stdin or "").encode("utf-8", "replace")
-    return Spawn(gate.gated(command.argv, env, has_stdin=command.stdin is not None), env, stdin, cwd)
+    argv = gate.gated(command.argv, env, has_stdin=command.stdin is not None)
+    return Spawn(argv, env, stdin, cwd, merges_stderr=False, stderr_sink=errors.feed)
 
 
-def _result(ending: Exit, output: str, withheld_names: Sequence[str]) -> Result:
-    shown = output if ending.is_clean else output + _LEFT_BEHIND
+def _result(ending: Exit, output: str, stderr: str, withheld_names: Sequence[str]) -> Result:
+    shown, complaint = output if ending.is_clean else output + _LEFT_BEHIND, stderr or None
     if ending.code == 0:
-        return Done(output=shown)
-    return Failed(_error(ending.code, output), output=shown + withheld_note(withheld_names, "passEnv"))
+        return Done(output=shown, stderr=complaint)
+    noted = shown + withheld_note(withheld_names, "passEnv")
+    return Failed(_error(ending.code, output, stderr), output=noted, stderr=complaint)
 
 
-def _error(code: int | None, output: str) -> str:
+def _error(code: int | None, output: str, stderr: str) -> str:
     if code is None:
         return _STATUS_LOST
-    said = last_line(output)
+    said = last_line(stderr) or last_line(output)
     ended = f"killed by {_signal_name(-code)}" if code < 0 else f"exited with {code}"
     return f"{ended}: {said}" if said else ended
 

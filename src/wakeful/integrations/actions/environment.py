@@ -44,7 +44,7 @@ def environment(fire: Fire, extra: Mapping[str, str], pass_env: Sequence[str] = 
 
 
 def withheld(withholds: Withholds | None, pass_env: Sequence[str], extra: Mapping[str, str]) -> list[str]:
-    """The names of our variables that are withheld from such a program."""
+    """The names of our variables that are withheld from a program."""
     if withholds is None:
         return []
     given = {*pass_env, *extra}
@@ -70,6 +70,8 @@ def _facts(fire: Fire) -> dict[str, str]:
     }
     if fire.receipt_url is not None:
         facts[_RECEIPT_URL] = fire.receipt_url
+    if fire.traceparent is not None:
+        facts["TRACEPARENT"] = fire.traceparent
     if fire.access is not None:
         facts |= {"WAKEFUL_URL": fire.access.url, RUN_TOKEN: fire.access.token}
         facts |= {} if fire.access.home is None else {"WAKEFUL_HOME": fire.access.home}

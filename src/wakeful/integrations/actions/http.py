@@ -1,22 +1,26 @@
 """The http action: one request, one response, sent by `wakeful.integrations.net.exchange`."""
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from wakeful.core.run.results import Done, Failed, Result, Throttled
+from wakeful.core.run.results import Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
+from wakeful.core.run.traces import trace_header
 from wakeful.core.schedule.actions import OUTPUT_MAX, ActionSpec, Http
 from wakeful.core.time.instants import format_instant
 from wakeful.integrations.actions.cancellation import remote
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
 from wakeful.integrations.system.text import one_line
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import DEADLINE, Detached, Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
+from wakeful.ports.receipts import NO_LISTENER, ReceiptInbox, ReceiptSource
 
 ACTION: Final = "http-request"
 READ_MAX: Final = 16 * 1024 * 1024
@@ -25,6 +29,7 @@ READ_MAX: Final = 16 * 1024 * 1024
 REDIRECTS_MAX: Final = 5
 
 _TOKEN: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", re.ASCII)
+_PLACE: Final = re.compile(r"\$\{(WAKEFUL_[A-Z_]+)\}")
 _UNSAFE: Final = re.compile(r"[\x00-\x20\x7f]")
 
 
@@ -33,8 +38,11 @@ class HttpAction:
 
     is_local = False
 
-    def __init__(self, clock: Clock, listener: ExchangeListener | None = None) -> None:
+    def __init__(
+        self, clock: Clock, listener: ExchangeListener | None = None, receipts: ReceiptSource | None = None
+    ) -> None:
         self._clock = clock
+        self._receipts = receipts
         self._exchanges = Exchanges(clock, listener)
 
     def proves(self, spec: ActionSpec) -> RungName:
@@ -42,6 +50,8 @@ class HttpAction:
 
     def check(self, spec: ActionSpec) -> str | None:
         request = expect(spec, Http)
+        if request.receipt and self._receipts is None:
+            return NO_LISTENER
         return _wrong_url(request.url) or _wrong_head(request.method, request.headers) or _wrong_body(request.body)
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
@@ -49,6 +59,15 @@ class HttpAction:
         wrong = self.check(request)
         if wrong is not None:
             return Failed(wrong, permanent=True)
+        if not request.receipt or self._receipts is None:
+            return await self._send(request, fire, ladder)
+        with self._receipts.expecting(fire.run_id) as inbox:
+            if inbox.receipt is not None and inbox.receipt.is_success:  # an earlier attempt did finish
+                return inbox.receipt.result()
+            sent = await self._send(with_receipt(request, fire), fire, ladder)
+            return await _received(inbox, ladder) if isinstance(sent, Done) else sent
+
+    async def _send(self, request: Http, fire: Fire, ladder: Ladder) -> Result:
         await self._exchanges.prepare()
         await ladder.climb("sent")
         try:
@@ -72,6 +91,42 @@ class HttpAction:
         return Failed(f"{response.line}: {said}" if said else response.line, output=text)
 
 
+async def _received(inbox: ReceiptInbox, ladder: Ladder) -> Result:
+    """The target accepted the request: wait for its receipt. One that arrives after the deadline still counts."""
+    await ladder.climb("accepted")
+    try:
+        while True:
+            if inbox.receipt is not None and inbox.receipt.is_final:
+                return inbox.receipt.result()
+            if inbox.receipt is not None:
+                await ladder.climb(inbox.receipt.rung)
+            await inbox.bell.wait()
+            inbox.bell.clear()
+    except asyncio.CancelledError as cancelled:
+        if DEADLINE in cancelled.args:
+            return Unconfirmed("it was accepted, and no receipt arrived in time")
+        raise Detached from None
+
+
+def with_receipt(request: Http, fire: Fire) -> Http:
+    """The request with `${WAKEFUL_…}` replaced in body and headers, so that its target can report."""
+    values = {
+        "WAKEFUL_RECEIPT_URL": fire.receipt_url or "",
+        "WAKEFUL_IDEMPOTENCY_KEY": fire.idempotency_key,
+        "WAKEFUL_RUN_ID": str(fire.run_id),
+        "WAKEFUL_SLUG": fire.slug,
+    }
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, str):
+            return _PLACE.sub(lambda found: values.get(found[1], found[0]), value)
+        if isinstance(value, list):
+            return [filled(item) for item in value]
+        return {key: filled(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+    return replace(request, headers=filled(request.headers), body=filled(request.body))
+
+
 def _request(request: Http, fire: Fire) -> Request:
     data, content_type = _payload(request.body)
     headers = _headers(request.headers, content_type, fire)
@@ -88,7 +143,12 @@ def _payload(body: Any) -> tuple[bytes | None, str | None]:
 
 def _headers(given: Mapping[str, str], content_type: str | None, fire: Fire) -> dict[str, str]:
     """The definition's headers, overridden by ours: every attempt must send the same key."""
-    ours = {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": str(fire.run_id)}
+    ours = {
+        "Idempotency-Key": fire.idempotency_key,
+        "X-Wakeful-Run": str(fire.run_id),
+        "X-Wakeful-Attempt": str(fire.attempt),
+    }
+    ours |= trace_header(fire.traceparent)
     names = {name.lower() for name in ours}
     headers = {name: value for name, value in given.items() if name.lower() not in names} | ours
     present = {name.lower() for name in headers}

@@ -52,7 +52,8 @@ def ignore_error(_: BaseException) -> None:
 def begin(
     resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any], on_error: OnError = ignore_error
 ) -> Result | Awaitable[Any]:
-    """Call it; returns the result, or an awaitable. Never raises; `on_error` gets what the callable raised."""
+    """Call the callable; returns the result, or an awaitable. Never raises; `on_error` gets what the callable
+    raised."""
     try:
         target = resolve()
         positional, named = fill(target, fire, args)
@@ -66,7 +67,8 @@ def begin(
 
 
 async def finish(awaitable: Awaitable[Any], on_error: OnError = ignore_error) -> Result:
-    """Await it; returns the result. Raises only the cancellation; `on_error` gets anything else it raised."""
+    """Await the awaitable; returns the result. Raises only the cancellation; `on_error` gets anything else it
+    raised."""
     try:
         return outcome_of(await awaitable)
     except asyncio.CancelledError:
@@ -77,7 +79,7 @@ async def finish(awaitable: Awaitable[Any], on_error: OnError = ignore_error) ->
 
 
 def outcome_of(value: object) -> Result:
-    """A callable's return value as a result: one it created itself, or its value as text."""
+    """A callable's return value as a result: a result it created itself, or its value as text."""
     if value is None:
         return DONE
     if isinstance(value, Result):
@@ -150,7 +152,7 @@ def _as_text(value: object) -> str:
         pass
     try:
         return repr(value)
-    except Exception:  # the call succeeded; an unprintable value is no failure
+    except Exception:  # the call succeeded; an unprintable value is not a failure
         return f"<{type(value).__name__}>"
 
 

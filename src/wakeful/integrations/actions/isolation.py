@@ -1,8 +1,8 @@
 """Runs a call in a separate process, which can be killed.
 
 A fresh interpreter is started in its own session; it does nothing until it has read its whole order from standard
-input, which is written only after the process has been recorded. So a crash of ours at any moment leaves either nothing
-running or a recorded process. See `isolated` for the child side.
+input, which is written only after the process has been recorded. So a crash of this process at any moment leaves either
+nothing running or a recorded process. See `isolated` for the child side.
 """
 
 import json

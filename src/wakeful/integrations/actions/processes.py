@@ -37,7 +37,7 @@ def identify(pid: int) -> Process:
 
 
 def _find(process: Process) -> Literal["gone", "living", "unknown"]:
-    """Its state, as far as this machine can tell."""
+    """The state of a process, as far as this machine can tell."""
     boot, _, started = process.started.partition("/")
     if process.pid <= 1 or not started:
         return "unknown"

@@ -1,4 +1,4 @@
-"""Checks whether a command can be started here."""
+"""Checks whether a command can be started on this machine."""
 
 import os
 import shutil

@@ -2,9 +2,9 @@
 
 from typing import TypeVar
 
-from wakeful.core.schedule.actions import ActionSpec, Call, Command, Http
+from wakeful.core.schedule.actions import ActionSpec, Call, Command, Dispatch, Http
 
-Spec = TypeVar("Spec", Call, Command, Http)
+Spec = TypeVar("Spec", Call, Command, Dispatch, Http)
 
 
 def expect(spec: ActionSpec, kind: type[Spec]) -> Spec:

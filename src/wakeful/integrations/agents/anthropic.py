@@ -42,21 +42,23 @@ def _body(ask: Ask) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": ask.model,
         "max_tokens": ask.max_tokens or TOKENS_MAX,
-        "messages": [*ask.messages, *(message for one in ask.rounds for message in _round(one))],
+        "messages": [*ask.messages, *(message for tool_round in ask.rounds for message in _round(tool_round))],
     }
     if ask.tools:
-        body["tools"] = [{"name": one.name, "description": one.says, "input_schema": one.schema} for one in ask.tools]
+        body["tools"] = [
+            {"name": tool.name, "description": tool.says, "input_schema": tool.schema} for tool in ask.tools
+        ]
         body |= {"tool_choice": {"type": "none"}} if ask.is_last else {}
     return {**body, "system": ask.system} if ask.system else body
 
 
-def _round(one: Round) -> list[dict[str, Any]]:
-    """What the model called, and what came of it."""
+def _round(tool_round: Round) -> list[dict[str, Any]]:
+    """A round of tool calls and their results, as messages."""
     results = [
         {"type": "tool_result", "tool_use_id": call.call_id, "content": result}
-        for call, result in zip(one.asked.calls, one.results, strict=True)
+        for call, result in zip(tool_round.asked.calls, tool_round.results, strict=True)
     ]
-    return [one.asked.message, {"role": "user", "content": results}]
+    return [tool_round.asked.message, {"role": "user", "content": results}]
 
 
 def _calls(content: list[Any]) -> ToolCalls | None:

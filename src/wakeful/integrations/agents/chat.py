@@ -5,7 +5,7 @@ turn, bounded; an ephemeral session has no transcript. A turn is stored under it
 crash finds the model's reply and does not pay for it twice. Heartbeat turns without a reply are not stored: a month of
 them would be sent with every beat.
 
-The model may call our tools (`ports.agent.Toolbox`): then it is asked again with their results, a bounded number of
+The model may call our tools (`ports.agent.Toolbox`); it is then asked again with their results, for a bounded number of
 rounds. An endpoint that refuses a request with tools is asked without them from then on.
 """
 
@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.heartbeat.acknowledgement import judge
-from wakeful.core.run.results import Failed
+from wakeful.core.run.results import Failed, Throttled
 from wakeful.core.run.runs import RungName
+from wakeful.core.run.traces import trace_header
 from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.time.instants import MINUTE, Duration
 from wakeful.integrations.actions.cancellation import remote
@@ -32,10 +33,12 @@ from wakeful.ports.exchange import ExchangeListener, RequestContext
 ROUNDS_MAX: Final = 8
 """How often the model may call tools in one turn."""
 CALLS_MAX: Final = 8
-"""How many tools it may call at once."""
+"""How many tools it may call in one round."""
 TOOL_RESULT_MAX: Final = 64 * 1024
 TOOLS_REFUSED: Final = frozenset({400, 404, 422, 501})
-"""Responses of endpoints that do not know tools, among others."""
+"""Statuses returned by endpoints that do not support tools, among others."""
+PERHAPS_PAID: Final = frozenset({502, 504})
+"""Statuses returned by a gateway that does not know what became of the request. Model APIs do not bill other errors."""
 
 CUT: Final = "\n[truncated at the token limit]"
 """Appended to a reply that the model could not finish."""
@@ -80,7 +83,7 @@ class Round(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """A request, independent of the dialect."""
+    """A request, in no particular dialect."""
 
     model: str
     system: str | None
@@ -96,8 +99,8 @@ class Ask(NamedTuple):
         """The conversation, in the form that both dialects share."""
         said = [
             message
-            for one in self.earlier
-            for message in ({"role": "user", "content": one.prompt}, {"role": "assistant", "content": one.reply})
+            for turn in self.earlier
+            for message in ({"role": "user", "content": turn.prompt}, {"role": "assistant", "content": turn.reply})
             if message["content"]  # some endpoints refuse an empty one
         ]
         return [*said, {"role": "user", "content": self.prompt}]
@@ -149,9 +152,9 @@ class ChatAgent:
 
     async def ask(self, turn: Turn) -> Fate:
         session_id = turn.session_id or _new_session(turn.fire)
-        for one in await self._transcripts.read(session_id) if turn.is_persistent else ():
-            if one.key == turn.fire.idempotency_key:
-                return Replied(reply_of(one.reply), session_id)
+        for past_turn in await self._transcripts.read(session_id) if turn.is_persistent else ():
+            if past_turn.key == turn.fire.idempotency_key:
+                return Replied(reply_of(past_turn.reply), session_id)
         return NeverReceived()  # it may have run and cost money, but it had no other effect
 
     async def close(self) -> None:
@@ -161,9 +164,9 @@ class ChatAgent:
         fire = turn.fire
         session_id = (turn.session_id or _new_session(fire)) if turn.is_persistent else None
         earlier = await self._transcripts.read(session_id) if session_id is not None else ()
-        for one in earlier:
-            if one.key == fire.idempotency_key:
-                return Replied(reply_of(one.reply), session_id)
+        for past_turn in earlier:
+            if past_turn.key == fire.idempotency_key:
+                return Replied(reply_of(past_turn.reply), session_id)
         prompt = marked(turn.prompt, fire.slug)
         await ladder.climb("sent")
         answer = await self._converse(self._ask(turn, earlier, prompt), turn)
@@ -195,22 +198,22 @@ class ChatAgent:
             if isinstance(answer, _ToolsRefused):
                 plain = await self._post(ask._replace(tools=()), turn.fire)
                 self._has_tools = not isinstance(plain, Replied)
-                return _only_reply(plain) if isinstance(plain, Replied) else answer.failed
+                return _only_reply(plain) if isinstance(plain, Replied) else _refused_twice(answer.failed, plain)
             if not isinstance(answer, ToolCalls):
-                if isinstance(answer, Replied | Failed):
+                if isinstance(answer, Replied | Failed | Throttled):  # earlier rounds were paid for
                     return replace(answer, usage=added(usage, answer.usage))
                 return answer
             usage = added(usage, answer.usage)
             called = replace(answer, calls=answer.calls[:CALLS_MAX])
             results = [
-                (await toolbox.call(turn.fire, one.name, one.arguments))[:TOOL_RESULT_MAX] for one in called.calls
+                (await toolbox.call(turn.fire, call.name, call.arguments))[:TOOL_RESULT_MAX] for call in called.calls
             ]
             ask = ask._replace(rounds=(*ask.rounds, Round(called, results)))
-        return Failed(f"the model called tools {ROUNDS_MAX} times without a reply; change the prompt")
+        return Failed(f"the model called tools {ROUNDS_MAX} times without a reply; change the prompt", usage=usage)
 
     async def _post(self, ask: Ask, fire: Fire) -> "Answer | ToolCalls | _ToolsRefused":
         key = fire.idempotency_key if not ask.rounds else f"{fire.idempotency_key}-{len(ask.rounds)}"
-        headers = {"Idempotency-Key": key}
+        headers = {"Idempotency-Key": key, **trace_header(fire.traceparent)}
         try:
             with remote():
                 response = await self._client.request(
@@ -227,8 +230,10 @@ class ChatAgent:
             return Failed(str(error))
         if not response.is_ok:
             failed = self._client.failure(response)
-            is_refused = bool(ask.tools) and not ask.rounds and response.status in TOOLS_REFUSED
-            return _ToolsRefused(failed) if is_refused else failed
+            if isinstance(failed, Failed) and not ask.rounds:
+                failed = replace(failed, is_refused=response.status not in PERHAPS_PAID)
+            may_be_tools = bool(ask.tools) and not ask.rounds and response.status in TOOLS_REFUSED
+            return _ToolsRefused(failed) if may_be_tools else failed
         return await self._read(response, ask.model)
 
     async def _read(self, response: Response, model: str) -> Replied | Failed | ToolCalls:
@@ -252,11 +257,24 @@ class ChatAgent:
 class _ToolsRefused(NamedTuple):
     """The endpoint refused a request with tools, perhaps because of them."""
 
-    failed: Answer
+    failed: Failed | Throttled
+
+
+def _refused_twice(first: Failed | Throttled, second: "Answer | ToolCalls | _ToolsRefused") -> Answer:
+    """The first error, with what the second request cost."""
+    if isinstance(second, _ToolsRefused):
+        second = second.failed
+    used = getattr(second, "usage", None)
+    if isinstance(first, Throttled):
+        return replace(first, usage=used)
+    is_free = isinstance(second, Throttled) or (
+        isinstance(second, Failed) and (second.is_refused or second.rung == "claimed")
+    )
+    return replace(first, usage=used, is_refused=first.is_refused and is_free)
 
 
 def _only_reply(answer: "Answer | ToolCalls | _ToolsRefused") -> Answer:
-    """Without tools there are no calls."""
+    """The reply; without tools there are no calls."""
     if isinstance(answer, ToolCalls):
         return Failed("the model called a tool, and none was offered; change the prompt")
     return answer.failed if isinstance(answer, _ToolsRefused) else answer
@@ -276,5 +294,5 @@ def _of_model(used: Usage, model: str) -> Usage:
 
 
 def _new_session(fire: Fire) -> str:
-    """Derived from the run's key, so that another attempt of the run finds the same one."""
+    """A session id derived from the run's key, so that another attempt of the run finds the same session."""
     return f"{fire.slug}-{hashlib.sha256(fire.idempotency_key.encode()).hexdigest()[:12]}"

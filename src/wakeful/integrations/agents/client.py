@@ -1,4 +1,4 @@
-"""The HTTP client of one agent server: its address, its headers, and the meaning of its errors."""
+"""The HTTP client for one agent server: its address, its headers, and the meaning of its errors."""
 
 import json
 from collections.abc import Mapping

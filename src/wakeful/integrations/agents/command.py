@@ -47,7 +47,7 @@ class CommandSettings:
 
     argv: tuple[str, ...]
     resume: tuple[str, ...] = ()  # appended when there is a session to continue, e.g. ("--resume", "{session}")
-    resume_argv: tuple[str, ...] | None = None  # or used instead of argv then
+    resume_argv: tuple[str, ...] | None = None  # or used instead of argv in that case
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets

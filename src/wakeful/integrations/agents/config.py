@@ -7,7 +7,7 @@ from typing import Any, Final
 PERSIST: Final = "persistSession"
 MODEL: Final = "model"
 _MODEL: Final = re.compile(r"[^\s-][^\x00-\x1f\x7f]{0,199}")
-"""A name that no program takes for an option."""
+"""A name that no program mistakes for an option."""
 
 _WORDS: Final[dict[type, str]] = {str: "text", bool: "true or false", int: "a whole number"}
 

@@ -1,14 +1,16 @@
 """Creates agents from the settings."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import assert_never
+from typing import TypeAlias, assert_never
 
 import tzlocal
 
 from wakeful.config import agents as written
 from wakeful.config.secrets import Secret
+from wakeful.core.slot.windows import UsageWindow
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.anthropic import anthropic_agent
 from wakeful.integrations.agents.call import CallAgent
@@ -27,13 +29,22 @@ from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 
+OnWindowsOf: TypeAlias = Callable[[str, tuple[UsageWindow, ...]], Awaitable[None]]
+"""Called with an agent's name and the usage windows that one of its turns reported."""
+
 
 class AgentRegistry:
     """The agents from the settings, created on first use and kept while their settings do not change: an agent knows
     which sessions it created, and what it left behind. Transcripts are in the home folder."""
 
-    def __init__(self, home: Path, listener: Callable[[], ExchangeListener | None] | None = None) -> None:
+    def __init__(
+        self,
+        home: Path,
+        listener: Callable[[], ExchangeListener | None] | None = None,
+        on_windows: OnWindowsOf | None = None,
+    ) -> None:
         self._home = home
+        self._on_windows = on_windows
         self._listener = listener  # called when an agent is created: the listener may be set after this registry
         self._made: dict[str, tuple[written.Agent, Agent]] = {}
 
@@ -41,10 +52,10 @@ class AgentRegistry:
         """One agent for each `[agents.NAME]`."""
         made: dict[str, tuple[written.Agent, Agent]] = {}
         listener = None if self._listener is None else self._listener()
-        for name, one in described.items():
+        for name, agent in described.items():
             known = self._made.get(name)
-            if known is None or known[0] != one:
-                known = (one, _make(name, one, clock, registry, self._home, listener))
+            if known is None or known[0] != agent:
+                known = (agent, _make(name, agent, clock, registry, self._home, listener, self._on_windows))
             made[name] = known
         self._made = made
         return {name: agent for name, (_, agent) in made.items()}
@@ -52,107 +63,110 @@ class AgentRegistry:
 
 def _make(
     name: str,
-    one: written.Agent,
+    agent: written.Agent,
     clock: Clock,
     registry: CallRegistry,
     home: Path,
     listener: ExchangeListener | None,
+    on_windows: OnWindowsOf | None,
 ) -> Agent:
-    match one:
+    match agent:
         case written.EchoAgent():
             return EchoAgent()
         case written.SessionsAgent():
             settings = SessionsSettings(
-                url=one.url,
-                model=one.model,
-                cwd=one.cwd,
-                headers=_all_revealed(one.headers),
-                confirm_within=one.confirm_within,
-                answer_within=one.answer_within,
-                sessions_max=one.sessions_max,
-                history_path=one.history_path,
-                history_file=one.history_file,
-                proves=one.proves,
+                url=agent.url,
+                model=agent.model,
+                cwd=agent.cwd,
+                headers=_all_revealed(agent.headers),
+                confirm_within=agent.confirm_within,
+                answer_within=agent.answer_within,
+                sessions_max=agent.sessions_max,
+                history_path=agent.history_path,
+                history_file=agent.history_file,
+                proves=agent.proves,
             )
             return SessionsAgent(settings, clock, listener, home / FOLDER / f"{name}.json")
         case written.OpenAIAgent():
-            return openai_agent(_chat(one), clock, _transcripts(name, one, home), listener)
+            return openai_agent(_chat(agent), clock, _transcripts(name, agent, home), listener)
         case written.AnthropicAgent():
-            return anthropic_agent(_chat(one), clock, _transcripts(name, one, home), listener)
+            return anthropic_agent(_chat(agent), clock, _transcripts(name, agent, home), listener)
         case written.CommandAgent():
-            return CommandAgent(_command(one, home), clock)
+            return CommandAgent(_command(agent, home), clock)
         case written.PresetAgent():
-            return PresetAgent(_preset(one, home), clock, SessionNotes(home / "agents" / name))
+            notes = SessionNotes(home / "agents" / name)
+            told = None if on_windows is None else partial(on_windows, name)
+            return PresetAgent(_preset(agent, home), clock, notes, on_windows=told)
         case written.CallAgent():
-            return CallAgent(one.target, registry, model=one.model)
+            return CallAgent(agent.target, registry, model=agent.model)
         case _:
-            assert_never(one)
+            assert_never(agent)
 
 
-def _chat(one: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
+def _chat(agent: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
     return ChatSettings(
-        url=one.url,
-        model=one.model,
-        api_key=_revealed(one.api_key),
-        system=one.system,
-        max_tokens=one.max_tokens,
-        has_tools=one.tools,
-        headers=_all_revealed(one.headers),
-        answer_within=one.answer_within,
+        url=agent.url,
+        model=agent.model,
+        api_key=_revealed(agent.api_key),
+        system=agent.system,
+        max_tokens=agent.max_tokens,
+        has_tools=agent.tools,
+        headers=_all_revealed(agent.headers),
+        answer_within=agent.answer_within,
     )
 
 
-def _transcripts(name: str, one: written.OpenAIAgent | written.AnthropicAgent, home: Path) -> FileTranscripts:
-    return FileTranscripts(home / "transcripts" / name, sessions_max=one.sessions_max)
+def _transcripts(name: str, agent: written.OpenAIAgent | written.AnthropicAgent, home: Path) -> FileTranscripts:
+    return FileTranscripts(home / "transcripts" / name, sessions_max=agent.sessions_max)
 
 
-def _command(one: written.CommandAgent, home: Path) -> CommandSettings:
-    env = variables(one.env)
+def _command(agent: written.CommandAgent, home: Path) -> CommandSettings:
+    env = variables(agent.env)
     return CommandSettings(
-        argv=one.argv,
-        resume_argv=one.resume_argv,
-        cwd=str(one.cwd or home),
+        argv=agent.argv,
+        resume_argv=agent.resume_argv,
+        cwd=str(agent.cwd or home),
         env=env,
-        pass_env=one.pass_env,
-        model=one.model,
-        format=one.format,
-        stdin=one.stdin,
-        session_path=one.session_key,
-        reply_path=one.reply_key,
-        usage_path=one.usage_key,
-        error_path=one.error_key,
-        session_pattern=_pattern(one.session_pattern),
-        lost_pattern=_pattern(one.lost_pattern),
-        error_pattern=_pattern(one.error_pattern),
-        limit_pattern=_pattern(one.limit_pattern),
+        pass_env=agent.pass_env,
+        model=agent.model,
+        format=agent.format,
+        stdin=agent.stdin,
+        session_path=agent.session_key,
+        reply_path=agent.reply_key,
+        usage_path=agent.usage_key,
+        error_path=agent.error_key,
+        session_pattern=_pattern(agent.session_pattern),
+        lost_pattern=_pattern(agent.lost_pattern),
+        error_pattern=_pattern(agent.error_pattern),
+        limit_pattern=_pattern(agent.limit_pattern),
         zone=_zone(env),
     )
 
 
-def _preset(one: written.PresetAgent, home: Path) -> PresetSettings:
-    preset, env = PRESETS[one.adapter], variables(one.env)
+def _preset(agent: written.PresetAgent, home: Path) -> PresetSettings:
+    preset, env = PRESETS[agent.adapter], variables(agent.env)
     return PresetSettings(
         preset=preset,
-        program=preset.program if one.program is None else _program(one.program),
-        cwd=str(one.cwd or home),
-        model=one.model,
-        permissions=one.permissions,
-        has_tools=one.tools,
-        args=one.args,
+        program=preset.program if agent.program is None else _program(agent.program),
+        cwd=str(agent.cwd or home),
+        model=agent.model,
+        permissions=agent.permissions,
+        has_tools=agent.tools,
+        args=agent.args,
         env=env,
-        pass_env=(*preset.pass_env, *one.pass_env),
+        pass_env=(*preset.pass_env, *agent.pass_env),
         zone=_zone(env),
     )
 
 
-def environment_of(one: written.Agent) -> tuple[tuple[str, ...], dict[str, str]] | None:
+def environment_of(agent: written.Agent) -> tuple[tuple[str, ...], dict[str, str]] | None:
     """The secrets an agent's program gets, and the variables the settings add; None if it starts no program."""
-    match one:
+    match agent:
         case written.CommandAgent():
-            return one.pass_env, variables(one.env)
+            return agent.pass_env, variables(agent.env)
         case written.PresetAgent():
-            preset = PRESETS[one.adapter]
-            return (*preset.pass_env, *one.pass_env), {**preset.env, **variables(one.env)}
+            preset = PRESETS[agent.adapter]
+            return (*preset.pass_env, *agent.pass_env), {**preset.env, **variables(agent.env)}
         case _:
             return None
 

@@ -1,8 +1,8 @@
 """Sources of session histories: the server, or the file that a local server writes.
 
-Not every server offers its history, and servers differ in where. The places in the settings, or the two usual ones, are
-tried in order; the first readable one is used from then on. Whether there is one is known after the first turn: see
-`Histories.finding`.
+Not every server offers its history, and those that do put it in different places. The places in the settings, or the
+two usual ones, are tried in order; the first readable one is used from then on. Whether there is one is known after the
+first turn: see `Histories.finding`.
 """
 
 import os
@@ -43,7 +43,7 @@ class Place(Protocol):
     """One place where the events of a session may be."""
 
     async def mark(self, session_id: str, slug: str) -> int | None:
-        """Where the history ends now; None if it cannot be read here."""
+        """Where the history ends now; None if it cannot be read at this place."""
         ...
 
     async def since(self, session_id: str, mark: int, slug: str) -> list[Event] | str:

@@ -40,19 +40,19 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 
 
 def printed_reset(text: str, printed: Printed, now: ReadMoment) -> Instant | None:
-    """The reset named in a text that the program printed, counted from the arrival of the line that names it."""
+    """The reset named in the program's output, counted from the arrival of the line that names it."""
     named = _named(text, now.at, now.zone)
     return None if named is None else reset_at(text, _arrived_at(named[0], printed, now.at), now.zone)
 
 
 def reset_at(text: str, now: Instant, zone: str) -> Instant | None:
-    """The instant in a text, after now or a little before; None if there is no plausible one."""
+    """The instant named in `text`, after now or a little before; None if there is no plausible one."""
     named = _named(text, now, zone)
     return named[1] if named is not None and now - _LATE_MAX <= named[1] <= now + AHEAD_MAX else None
 
 
 def _named(text: str, now: Instant, zone: str) -> tuple[str, Instant] | None:
-    """The words that name a time in a text, and the instant."""
+    """The words in `text` that name a time, and the instant."""
     for pattern, read in _FORMS:
         found = pattern.search(text[:_TEXT_MAX])
         at = None if found is None else read(found, now, zone)

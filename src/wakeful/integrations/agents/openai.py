@@ -36,24 +36,24 @@ def _headers(api_key: str | None) -> Mapping[str, str]:
 
 def _body(ask: Ask) -> dict[str, Any]:
     system = [{"role": "system", "content": ask.system}] if ask.system else []
-    rounds = [message for one in ask.rounds for message in _round(one)]
+    rounds = [message for tool_round in ask.rounds for message in _round(tool_round)]
     body: dict[str, Any] = {"model": ask.model, "messages": [*system, *ask.messages, *rounds]}
     if ask.tools:
         body["tools"] = [
-            {"type": "function", "function": {"name": one.name, "description": one.says, "parameters": one.schema}}
-            for one in ask.tools
+            {"type": "function", "function": {"name": tool.name, "description": tool.says, "parameters": tool.schema}}
+            for tool in ask.tools
         ]
         body |= {"tool_choice": "none"} if ask.is_last else {}
     return body if ask.max_tokens is None else {**body, "max_tokens": ask.max_tokens}
 
 
-def _round(one: Round) -> list[dict[str, Any]]:
-    """What the model called, and what came of it."""
+def _round(tool_round: Round) -> list[dict[str, Any]]:
+    """A round of tool calls and their results, as messages."""
     results = [
         {"role": "tool", "tool_call_id": call.call_id, "content": result}
-        for call, result in zip(one.asked.calls, one.results, strict=True)
+        for call, result in zip(tool_round.asked.calls, tool_round.results, strict=True)
     ]
-    return [one.asked.message, *results]
+    return [tool_round.asked.message, *results]
 
 
 def _calls(message: dict[str, Any]) -> ToolCalls | None:
@@ -62,16 +62,16 @@ def _calls(message: dict[str, Any]) -> ToolCalls | None:
     if not isinstance(called, list) or not called:
         return None
     calls, kept = [], []
-    for one in called[:CALLS_MAX]:
-        function = one.get("function") if isinstance(one, dict) else None
-        if not isinstance(function, dict) or not isinstance(one.get("id"), str):
+    for call in called[:CALLS_MAX]:
+        function = call.get("function") if isinstance(call, dict) else None
+        if not isinstance(function, dict) or not isinstance(call.get("id"), str):
             continue
         try:
             arguments = json.loads(function.get("arguments") or "{}")
         except (TypeError, ValueError):
             arguments = None  # refused by the tool, with what to write
-        calls.append(ToolCall(one["id"], str(function.get("name")), arguments))
-        kept.append(one)
+        calls.append(ToolCall(call["id"], str(function.get("name")), arguments))
+        kept.append(call)
     if not calls:
         return None
     said = {"role": "assistant", "content": message.get("content"), "tool_calls": kept}

@@ -17,7 +17,7 @@ def parts(path: str | Path) -> Path:
 
 
 def walk(value: Any, path: str | Path) -> Any:
-    """The value at the path; None if there is none."""
+    """The value at the path; None if there is no such value."""
     for part in parts(path):
         if isinstance(value, dict):
             value = value.get(part)

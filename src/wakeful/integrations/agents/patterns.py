@@ -50,7 +50,7 @@ class TooSlow(Exception):
 
 
 async def search(patterns: Mapping[str, str], text: str) -> Matches:
-    """The matches of each pattern in the lines of a text (its end, if it is long). Raises `TooSlow`."""
+    """The matches of each pattern in the lines of `text` (of its end, if it is long). Raises `TooSlow`."""
     if not patterns:
         return {}
     asked = json.dumps({"patterns": dict(patterns), "lines": bounded_lines(text)}).encode("utf-8", "replace")
@@ -82,7 +82,7 @@ def _match(asked: bytes) -> bytes:
 
 
 def bounded_lines(text: str) -> list[str]:
-    """The last lines of a text, each truncated, so that the amount of work is bounded."""
+    """The last lines of `text`, each truncated, so that the amount of work is bounded."""
     return [line[:LINE_MAX] for line in text[-TAIL_MAX:].splitlines()]
 
 

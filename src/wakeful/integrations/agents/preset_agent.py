@@ -2,22 +2,24 @@
 
 A turn proceeds as follows: if a known limit still applies, the program is not started; otherwise it is started, in its
 session if it has one; its output is parsed off the event loop; a session it no longer knows is replaced by a new one,
-once, and the run's output says so. Usage is that of this turn: if the program reports totals, the difference to the
-total noted with the session.
+once, and the run's output says so. Usage is for this turn only: if the program reports totals, it is the difference
+from the total noted with the session.
 """
 
 import hashlib
 import importlib.util
+import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.run.results import Failed, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage, since
+from wakeful.core.slot.windows import UsageWindow
 from wakeful.core.time.instants import Duration, Instant, format_instant
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
@@ -31,9 +33,15 @@ from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 from wakeful.ports.clock import Clock
 
+log = logging.getLogger("wakeful.integrations.agents")
+
 TOOLS_MAX: Final = 20
 TOOL_MAX: Final = 200
 """How many refused tools are reported with a run, and how much of each: Codex names whole commands."""
+
+
+OnWindows: TypeAlias = Callable[[tuple[UsageWindow, ...]], Awaitable[None]]
+"""Called with the usage windows that a turn reported, before the turn ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +74,18 @@ class PresetAgent:
     knows: Mapping[str, type] = {"model": str}
 
     def __init__(
-        self, settings: PresetSettings, clock: Clock, notes: SessionNotes, *, grace: Duration = END_GRACE
+        self,
+        settings: PresetSettings,
+        clock: Clock,
+        notes: SessionNotes,
+        *,
+        grace: Duration = END_GRACE,
+        on_windows: OnWindows | None = None,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._notes = notes
+        self._on_windows = on_windows
         self._headless = Headless(clock, grace=grace)
         self._limits: dict[str | None, _Limit] = {}  # by model: one may be exhausted while another is not
 
@@ -109,6 +124,8 @@ class PresetAgent:
         if isinstance(outcome, Failed):
             return outcome
         printed, reading = outcome
+        if reading.windows and self._on_windows is not None:
+            await self._on_windows(reading.windows)
         return await self._answer(turn, session_id, printed, reading, notes)
 
     async def _run(self, turn: Turn, session_id: str | None, ladder: Ladder) -> Failed | tuple[Printed, Reading]:
@@ -121,22 +138,27 @@ class PresetAgent:
         launch = settings.preset.launch(ask)
         if settings.preset.names_sessions and new is not None:
             await in_thread(partial(_make_folder, self._notes.folder), name="agent")
-        printed = await self._headless.run(
-            launch, settings.cwd, self._env(), turn.fire, ladder, pass_env=settings.pass_env
-        )
+        env = {**self._env(), **await in_thread(partial(self._prepare, ask), name="agent")}
+        printed = await self._headless.run(launch, settings.cwd, env, turn.fire, ladder, pass_env=settings.pass_env)
         if isinstance(printed, Failed):
             return printed
         now = ReadMoment(self._clock.read().now, settings.zone)
         return printed, await in_thread(partial(self._read, printed, now), name="reading")
 
+    def _prepare(self, ask: Ask) -> Mapping[str, str]:
+        """Write what the program has to find on disk. A full disk costs it the tools, not the turn."""
+        prepare = self._settings.preset.prepare
+        try:
+            return {} if prepare is None else prepare(ask, {**os.environ, **self._env()})
+        except OSError as error:
+            log.warning("%s starts without our tools: %s", self._settings.preset.program, error)
+            return {}
+
     def _read(self, printed: Printed, now: ReadMoment) -> Reading:
-        """Interpret the output. The exact time of a reset may be on disk, not in the output."""
+        """Interpret the output. The windows and the exact time of a reset may be on disk, not in the output."""
         preset = self._settings.preset
         reading = preset.read(printed, now)
-        if reading.kind != "limited" or preset.exact_reset is None:
-            return reading
-        exact = preset.exact_reset(reading, {**os.environ, **self._env()})
-        return reading if exact is None else replace(reading, reset_at=exact)
+        return reading if preset.read_stored is None else preset.read_stored(reading, {**os.environ, **self._env()})
 
     async def _answer(
         self, turn: Turn, session_id: str | None, printed: Printed, reading: Reading, notes: list[str]
@@ -193,7 +215,7 @@ class PresetAgent:
             return
 
     async def _is_here(self, turn: Turn, session_id: str) -> bool:
-        """Whether the session is on this machine's disk, as far as known; if in doubt, the program decides."""
+        """Whether the session is on this machine's disk, as far as is known; if in doubt, the program decides."""
         history = self._settings.preset.history
         if history:  # its program would silently start a new one
             return await in_thread((self._notes.folder / history.format(session=session_id)).exists, name="agent")
@@ -257,7 +279,7 @@ def _not_here(turn: Turn, session_id: str) -> str:
 
 
 def _new_session(fire: Fire) -> str:
-    """Derived from the run's key, so that another attempt of the run uses the same one."""
+    """A session id derived from the run's key, so that another attempt of the run uses the same session."""
     return f"wakeful-{hashlib.sha256(fire.idempotency_key.encode()).hexdigest()[:16]}"
 
 

@@ -23,14 +23,14 @@ def objects(text: str) -> list[dict[str, Any]]:
         if isinstance(whole, dict):
             return [whole]
         if isinstance(whole, list):
-            return [one for one in whole if isinstance(one, dict)]
+            return [item for item in whole if isinstance(item, dict)]
     lines = (line.strip() for line in stripped.splitlines()[-LINES_MAX:])
     values = (loaded(line) for line in lines if line.startswith("{"))
     return [value for value in values if isinstance(value, dict)]
 
 
 def loaded(text: str) -> Any:
-    """The JSON value of a text; None if it is not JSON."""
+    """`text` parsed as JSON; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -60,13 +60,13 @@ def at(value: Any, *path: str | int) -> Any:
 
 
 def text_at(value: Any, *path: str | int) -> str | None:
-    """The same, if it is text."""
+    """The value at a path, if it is text."""
     found = at(value, *path)
     return found if isinstance(found, str) else None
 
 
 def message_in(said: str) -> tuple[str, int | None]:
-    """The message inside a text that may contain nested JSON, and the HTTP status next to it."""
+    """The message inside `text`, which may contain nested JSON, and the HTTP status next to it."""
     status: int | None = None
     for _ in range(_NESTING_MAX):
         begin, end = said.find("{"), said.rfind("}")

@@ -41,16 +41,24 @@ def find_program(program: str, search: str | None = None) -> str | None:
     return shutil.which(str(Path(program).expanduser()) if os.sep in program else program, path=search)
 
 
-def missing(program: str, search: str | None = None) -> str | None:
-    """An error message for a missing program, with the cure; None if it exists."""
+def missing(program: str, search: str | None = None, *, place: str | None = None) -> str | None:
+    """An error message for a missing program, with the cure; None if it exists. `place`: where its path is written."""
+    problem = lacking(program, search)
+    if problem is None:
+        return None
+    if os.sep in program:
+        return f"{problem}; install it there, or correct its path{'' if place is None else f' in {place}'}"
+    return f"{problem}; install it, or write its full path {'as program' if place is None else f'in {place}'}"
+
+
+def lacking(program: str, search: str | None = None) -> str | None:
+    """That a program is missing; None if it exists."""
     if find_program(program, search) is not None:
         return None
     if os.sep in program:
-        return f"there is no program {program}; install it there, or correct its path"
+        return f"there is no program {program}"
     folders = search if search is not None else os.environ.get("PATH", os.defpath)
-    return (
-        f"the program {program!r} was not found on the PATH ({folders}); install it, or write its full path as program"
-    )
+    return f"the program {program!r} was not found on the PATH ({folders})"
 
 
 def program_of(agent: written.Agent) -> str | None:
@@ -60,6 +68,11 @@ def program_of(agent: written.Agent) -> str | None:
     if isinstance(agent, written.PresetAgent):
         return agent.program or PRESETS[agent.adapter].program
     return None
+
+
+def place_of(name: str, agent: written.Agent) -> str:
+    """Where the program of an agent is written."""
+    return f"wakeful.toml, [agents.{name}] {'argv' if isinstance(agent, written.CommandAgent) else 'program'}"
 
 
 class Versions:

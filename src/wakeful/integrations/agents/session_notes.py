@@ -35,7 +35,7 @@ class SessionNotes:
         self._lock = asyncio.Lock()
 
     async def read(self, session_id: str) -> SessionUsage | None:
-        """The note of a session; None if it was not started here."""
+        """A session's note; None if it was not started on this machine."""
         kept = (await in_thread(self._load, name="notes")).get(session_id)
         return None if not isinstance(kept, dict) else SessionUsage(usage_of(kept.get("totals")))
 

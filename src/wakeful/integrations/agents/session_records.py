@@ -49,7 +49,7 @@ class SessionRecords:
         self._writing = asyncio.Lock()  # otherwise an older state could overwrite a newer one
 
     async def all(self) -> dict[str, SessionRecord]:
-        """By session id, the least recently used first."""
+        """All sessions by id, least recently used first."""
         if not self._is_read:
             assert self._file is not None  # noqa: S101 - else nothing is to be read
             self._records, self._finding = await in_thread(partial(read_records, self._file), name="sessions")
@@ -60,7 +60,7 @@ class SessionRecords:
         return (await self.all()).get(session_id)
 
     async def put(self, session_id: str, record: SessionRecord) -> None:
-        """Store it as the most recently used."""
+        """Store a session as the most recently used."""
         await self.all()
         self._records.pop(session_id, None)
         self._records[session_id] = record
@@ -120,7 +120,7 @@ def _record(entry: Any) -> SessionRecord | None:
             "key": None | str() as key,
             "mark": list(mark),
             "is_ours": bool(is_ours),
-        } if all(one is None or isinstance(one, int) for one in mark):
+        } if all(part is None or isinstance(part, int) for part in mark):
             return SessionRecord(slug, is_persistent, used_at, key, tuple(mark), is_ours)
     return None
 

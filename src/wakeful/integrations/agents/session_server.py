@@ -8,6 +8,7 @@ from urllib.parse import quote, urlsplit
 
 from wakeful.core.heartbeat.conversations import is_conversation
 from wakeful.core.run.results import Failed, Throttled
+from wakeful.core.run.traces import trace_header
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.history_places import (
@@ -129,6 +130,7 @@ class SessionServer:
             "correlationId": fire.idempotency_key,
         }
         headers = {"Idempotency-Key": fire.idempotency_key, "X-Wakeful-Run": str(fire.run_id)}
+        headers |= trace_header(fire.traceparent)
         if fire.receipt_url is not None:
             headers["X-Wakeful-Receipt"] = fire.receipt_url
         path = _path(session_id, "/messages")
@@ -154,7 +156,10 @@ class SessionServer:
         """The session that an earlier attempt created and sent the message to, unless it was refused."""
         wanted = (turn.fire.idempotency_key, turn.is_persistent, True)
         records = (await self.records.all()).items() if turn.fire.attempt > 1 else ()
-        return next((one for one, known in records if (known.key, known.is_persistent, known.is_ours) == wanted), None)
+        return next(
+            (session_id for session_id, known in records if (known.key, known.is_persistent, known.is_ours) == wanted),
+            None,
+        )
 
     def failure(self, response: Response) -> Failed | Throttled:
         return self._client.failure(response)
@@ -185,11 +190,13 @@ class SessionServer:
     async def made_for(self, slug: str, *, is_persistent: bool) -> list[str]:
         """The newest sessions created by this schedule, newest first."""
         records = reversed((await self.records.all()).items())
-        ours = [one for one, record in records if (record.slug, record.is_persistent) == (slug, is_persistent)]
+        ours = [
+            session_id for session_id, record in records if (record.slug, record.is_persistent) == (slug, is_persistent)
+        ]
         description = (_KEPT if is_persistent else _ONCE) + slug
-        listed = [one for one in await self._list(slug) if one.get("description") == description]
-        listed.sort(key=lambda one: str(one.get("createdAt")), reverse=True)
-        found = [*ours, *(session_id for one in listed if (session_id := _id(one)) is not None)]
+        listed = [session for session in await self._list(slug) if session.get("description") == description]
+        listed.sort(key=lambda session: str(session.get("createdAt")), reverse=True)
+        found = [*ours, *(session_id for session in listed if (session_id := _id(session)) is not None)]
         return list(dict.fromkeys(found))[:ASKED_MAX]
 
     async def cancel(self, session_id: str, slug: str) -> bool:
@@ -256,15 +263,17 @@ class SessionServer:
     async def _ours(self, slug: str) -> dict[str, bool]:
         """The sessions that we created, those to remove first at the beginning, and whether each is busy. Our records
         name them; a session without a record must have our description."""
-        listed = {session_id: one for one in await self._list(slug) if (session_id := _id(one)) is not None}
-        records = {one: record for one, record in (await self.records.all()).items() if record.is_ours}
-        unrecorded = [one for one, session in listed.items() if one not in records and _is_ours(session)]
-        unrecorded.sort(key=lambda one: str(listed[one].get("createdAt")))
-        once = [one for one in unrecorded if str(listed[one]["description"]).startswith(_ONCE)]
-        once += [one for one, record in records.items() if not record.is_persistent]
-        over = [one for one in (*once, *records) if one in self._leftovers]
+        listed = {session_id: session for session in await self._list(slug) if (session_id := _id(session)) is not None}
+        records = {session_id: record for session_id, record in (await self.records.all()).items() if record.is_ours}
+        unrecorded = [
+            session_id for session_id, session in listed.items() if session_id not in records and _is_ours(session)
+        ]
+        unrecorded.sort(key=lambda session_id: str(listed[session_id].get("createdAt")))
+        once = [session_id for session_id in unrecorded if str(listed[session_id]["description"]).startswith(_ONCE)]
+        once += [session_id for session_id, record in records.items() if not record.is_persistent]
+        over = [session_id for session_id in (*once, *records) if session_id in self._leftovers]
         order = dict.fromkeys([*over, *once, *unrecorded, *records])
-        return {one: listed.get(one, {}).get("isBusy") is True for one in order}
+        return {session_id: listed.get(session_id, {}).get("isBusy") is True for session_id in order}
 
     async def _listed(self, session_id: str, slug: str) -> Mapping[str, Any] | None:
         return next((session for session in await self._list(slug) if _id(session) == session_id), None)

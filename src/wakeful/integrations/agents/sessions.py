@@ -89,7 +89,7 @@ class SessionsAgent:
         return NeverReceived() if fates and None not in fates else None
 
     async def _ask(self, turn: Turn, session_id: str) -> Fate:
-        """The fate of the turn according to one session."""
+        """The turn's result according to one session."""
         slug, key = turn.fire.slug, turn.fire.idempotency_key
         # Read the state first: the history read after it is at least as new.
         is_busy = (await self._server.state(session_id, slug)).is_busy
@@ -218,7 +218,7 @@ class _Exchange:
                 return await self._refused(self._server.failure(answer))
 
     async def _refused(self, answer: Answer) -> Answer:
-        """Record that no turn of ours is running there."""
+        """Record that none of our turns is running in the session."""
         self._is_sent = False
         await self._server.refused(self._session_id or "", self._turn)
         return answer
@@ -304,7 +304,7 @@ class _Exchange:
         )
 
     async def _until_idle(self, session_id: str) -> bool:
-        """Cancel it, and wait until it is idle."""
+        """Cancel the turn, and wait until the session is idle."""
         is_told = False
         while True:
             try:

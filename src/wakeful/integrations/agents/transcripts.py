@@ -50,14 +50,14 @@ class FileTranscripts:
         return [spoken for entry in entries if (spoken := _spoken(entry))] if isinstance(entries, list) else []
 
     def _add(self, session_id: str, spoken: TranscriptTurn) -> None:
-        earlier = [one for one in self._read(session_id) if one.key != spoken.key]
+        earlier = [turn for turn in self._read(session_id) if turn.key != spoken.key]
         self._write(self._path(session_id), _bounded([*earlier, spoken], self._turns_max))
         self._forget_oldest()
 
     def _write(self, path: Path, transcript: list[TranscriptTurn]) -> None:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
-        text = json.dumps([one._asdict() for one in transcript], ensure_ascii=False)
+        text = json.dumps([turn._asdict() for turn in transcript], ensure_ascii=False)
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
             file.write(text.encode("utf-8", "replace"))
             file.flush()

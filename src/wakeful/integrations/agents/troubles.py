@@ -43,7 +43,7 @@ class AgentFailure(NamedTuple):
 
 
 def status_in(said: str) -> int | None:
-    """The HTTP status mentioned in a text."""
+    """The HTTP status mentioned in `text`."""
     found = _STATUS.search(said)
     if found is not None:
         return int(found[1] or found[2])
@@ -59,7 +59,7 @@ def trouble(preset: Preset, said: str | None, status: int | None, code: int | No
 
 
 def told(text: str) -> str:
-    """The last lines of a text without stack traces and warnings: where programs put their error."""
+    """The last lines of `text`, where programs put their error, without stack traces and warnings."""
     lines = [line.strip() for line in plain(text).splitlines()]
     kept = [line for line in lines if line and not _STACK.match(line) and not line.startswith(("Warning:", "WARNING:"))]
     errors = [line for line in kept if re.search(r"error|fail|not found|invalid|denied|limit", line, re.I)]

@@ -16,6 +16,7 @@ from typing import Final, TypeAlias
 from wakeful.core.errors import FieldError
 from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
+from wakeful.core.run.traces import SpanId, turn_of
 from wakeful.core.schedule.actions import ActionSpec, Prompt
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, format_duration
 from wakeful.integrations.actions.cancellation import see_through
@@ -116,7 +117,7 @@ class TurnAction:
             return await self._take(agent, turn, given, inbox, ladder)
 
     async def ask(self, spec: ActionSpec, fire: Fire) -> Told:
-        """The fate of a turn interrupted by a crash: from the agent's receipt, else from the agent."""
+        """The result of a turn interrupted by a crash: from the agent's receipt, else from the agent."""
         prompt = _expect(spec)
         receipt, agent = self._receipts.kept(fire.run_id), self._agents.get(prompt.agent)
         if receipt is not None and receipt.is_success:
@@ -180,6 +181,8 @@ class TurnAction:
     def _turn(self, prompt: Prompt, fire: Fire, given: str | None) -> Turn:
         if fire.receipt_url is None:
             fire = fire._replace(receipt_url=self._receipts.url(fire.run_id))
+        if fire.traceparent is not None:
+            fire = fire._replace(traceparent=turn_of(SpanId.read(fire.traceparent)).traceparent)
         known = self._remembered.get(fire.schedule_id)
         session_id = known[1] if known is not None and known[0] == given else given
         config = prompt.session_config
@@ -292,7 +295,7 @@ def check_prompt(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | No
     if wrong is not None:
         return wrong
     unfit = agents[prompt.agent].check(prompt.session_config)
-    return None if unfit is None else FieldError("agent", f"agent '{prompt.agent}': {unfit}")
+    return None if unfit is None else FieldError("agent", f"'{prompt.agent}' cannot be used: {unfit}")
 
 
 def _wrong(prompt: Prompt, agents: Mapping[str, Agent]) -> FieldError | None:

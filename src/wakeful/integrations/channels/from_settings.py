@@ -26,30 +26,34 @@ class ConfiguredChannels:
     ) -> dict[str, Channel]:
         """One for each `[channels.NAME]`; the inbox exists without one."""
         made: dict[str, tuple[written.AnyChannel, Channel]] = {}
-        for name, one in described.items():
-            if isinstance(one, written.InboxChannel) and name == "inbox":
+        for name, channel in described.items():
+            if isinstance(channel, written.InboxChannel) and name == "inbox":
                 continue
             known = self._made.get(name)
-            made[name] = known if known is not None and known[0] == one else (one, _make(one, clock, listener))
+            made[name] = (
+                known if known is not None and known[0] == channel else (channel, _make(channel, clock, listener))
+            )
         self._made = made
         return {name: channel for name, (_, channel) in made.items()}
 
 
-def _make(one: written.AnyChannel, clock: Clock, listener: ExchangeListener | None) -> Channel:
-    match one:
+def _make(channel: written.AnyChannel, clock: Clock, listener: ExchangeListener | None) -> Channel:
+    match channel:
         case written.WebhookChannel():
-            token = None if one.token is None else one.token.reveal()
-            return WebhookChannel(one.url.reveal(), clock, listener, token=token, allow_private=one.allow_private)
+            token = None if channel.token is None else channel.token.reveal()
+            return WebhookChannel(
+                channel.url.reveal(), clock, listener, token=token, allow_private=channel.allow_private
+            )
         case written.TelegramChannel():
-            bot = Bot(one.token.reveal(), one.base_url, clock, listener)
-            if not one.inbound:
-                return TelegramChannel(bot, one.chat, clock)
-            return ListeningTelegramChannel(bot, one.chat, clock, frozenset(one.senders))
+            bot = Bot(channel.token.reveal(), channel.base_url, clock, listener)
+            if not channel.inbound:
+                return TelegramChannel(bot, channel.chat, clock)
+            return ListeningTelegramChannel(bot, channel.chat, clock, frozenset(channel.senders))
         case written.ConsoleChannel():
             return ConsoleChannel()
         case written.AppriseChannel():
-            return AppriseChannel(one.url.reveal())
+            return AppriseChannel(channel.url.reveal())
         case written.InboxChannel():
             return AnotherInbox()
         case _:
-            assert_never(one)
+            assert_never(channel)

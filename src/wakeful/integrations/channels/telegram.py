@@ -1,7 +1,7 @@
 """Telegram: sends messages through a bot. `telegram_listening` receives messages.
 
-A Telegram message holds 4096 UTF-16 units, so a long text is sent in parts; sent parts are remembered, and a retry
-continues after them. Texts are sent plain: markup in them stays text.
+A Telegram message holds 4096 UTF-16 units, so long text is sent in parts; sent parts are remembered, and a retry
+continues after them. Text is sent plain: markup in it stays text.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Receives messages of a Telegram bot by polling `getUpdates`, from allowed senders.
+"""Receives a Telegram bot's messages from allowed senders by polling `getUpdates`.
 
 Refused polling is reported: a wrong token immediately, a conflict after two refusals in a row (the server may still
 hold a poll that was just ended), everything else after half a minute.

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from wakeful.ports.channel import Sender
 
 _GROUPS: Final = frozenset({"group", "supergroup"})
-# Content without text of its own, as people call it. Photos, videos, audio and documents may have a caption.
+# Content without text, as people call it. Photos, videos, audio and documents may have a caption.
 _CONTENTS: Final = {
     "animation": "an animation",
     "audio": "an audio file",

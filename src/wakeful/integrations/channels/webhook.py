@@ -4,6 +4,7 @@ import json
 from typing import Final
 from urllib.parse import urlsplit
 
+from wakeful.core.run.traces import trace_header
 from wakeful.core.time.instants import format_instant
 from wakeful.integrations.channels.http_outcome import ANSWER_WITHIN, outcome_of
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, NotAllowed, Request
@@ -60,6 +61,7 @@ class WebhookChannel:
             "at": format_instant(message.at),
         }
         headers = {"Content-Type": "application/json", "X-Wakeful-Delivery": message.delivery_id}
+        headers |= trace_header(message.traceparent)
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
         data = json.dumps({name: value for name, value in body.items() if value is not None}).encode()

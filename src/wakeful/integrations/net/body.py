@@ -40,7 +40,7 @@ class Body:
         return "" if self.is_whole else f"\n[truncated: reading stopped after {read} bytes]"
 
     def text(self, charset: str | None = None) -> str:
-        """As text, in the response's charset if that is known."""
+        """The body as text, in the response's charset if known."""
         try:
             return self._kept.text(charset or "utf-8")
         except (LookupError, ValueError):

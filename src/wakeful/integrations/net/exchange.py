@@ -1,9 +1,9 @@
 """The HTTP client: one request, one bounded response, errors with readable messages.
 
-All HTTP requests go through here: the http action, agents, channels, quota providers. No retries, no cookies, no
-keep-alive: retries are a policy decision, a cookie would couple schedules, and a reused connection is often closed by
-then, which would look like an error of the target. No redirects unless requested: a redirected POST becomes a GET,
-whose response would look like a success.
+All HTTP requests go through this module: the http action, agents, channels, quota providers. No retries, no cookies, no
+keep-alive: retries are a policy decision, a cookie would couple schedules, and a reused connection has often been
+closed meanwhile, which would look like the target's error. No redirects unless requested: a redirected POST becomes a
+GET, whose response would look like a success.
 
 Timeouts use the clock port, and the listener gets each exchange under its own flow id. A cancelled request leaves
 nothing behind on our side; what the target still does with it is unknown.
@@ -102,7 +102,7 @@ class Response:
 
 
 def parse_json(text: str) -> Any:
-    """The JSON value of a text; None if it is not JSON."""
+    """`text` parsed as JSON; None if it is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -110,7 +110,7 @@ def parse_json(text: str) -> Any:
 
 
 def is_web_address(url: str) -> bool:
-    """Whether it is an http or https URL."""
+    """Whether the text is an http or https URL."""
     try:
         parts = urlsplit(url)
         has_port = parts.port != 0  # reading the port checks it
@@ -264,8 +264,8 @@ def _session(*, is_public_only: bool) -> "aiohttp.ClientSession":
 
 
 async def _once(request: "aiohttp.ClientRequest", send: "aiohttp.ClientHandlerType") -> "aiohttp.ClientResponse":
-    """Send it and, if the connection breaks, raise an error that the library does not retry: it repeats GET, PUT and
-    DELETE by itself, and has no option to turn that off."""
+    """Send the request and, if the connection breaks, raise an error that the library does not retry: it repeats GET,
+    PUT and DELETE by itself, and has no option to turn that off."""
     import aiohttp
 
     try:

@@ -1,7 +1,7 @@
 """A guard against requests into private networks.
 
-A configured delivery URL must not give access to services on this machine, on its network, or in its cloud. Names are
-resolved and checked here, and exactly the checked address is connected to, so a DNS change in between has no effect.
+A configured delivery URL must not give access to services on this machine, on its network, or in its cloud. This module
+resolves and checks names, and connects to exactly the checked address, so a DNS change in between has no effect.
 """
 
 import ipaddress
@@ -85,7 +85,7 @@ def public_resolver() -> "AbstractResolver":
 
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> "list[ResolveResult]":
             found = await self._inner.resolve(host, port, family)
-            public = [one for one in found if is_public(one["host"])]
+            public = [address for address in found if is_public(address["host"])]
             if not public:
                 raise PrivateAddress(host)
             return public

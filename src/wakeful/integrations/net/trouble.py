@@ -35,7 +35,7 @@ def no_answer(url: str, said: str) -> NoAnswer:
 
 
 def translated(error: Exception, url: str, redirects_max: int) -> NoConnection | NoAnswer:
-    """The error as one of ours, with a message."""
+    """The error as one of this module's errors, with a message."""
     import aiohttp
 
     kind: type[NoConnection | NoAnswer] = NoConnection

@@ -30,7 +30,7 @@ class Key:
         return {"Authorization": value if value.lower().startswith(_BEARER) else f"Bearer {value}"}
 
     def mark(self, *where: str) -> str:
-        """A digest that is equal for two slots with the same key at the same place; it reveals nothing."""
+        """A digest that is equal for two slots with the same key for the same provider; it reveals nothing."""
         return hashlib.sha256(json.dumps([*where, *self.__values]).encode()).hexdigest()[:24]
 
     def clean(self, failure: ReadFailure) -> ReadFailure:

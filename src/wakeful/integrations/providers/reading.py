@@ -15,7 +15,7 @@ _SECONDS_BELOW: Final = 100_000_000_000  # as milliseconds that would be 1973
 
 
 def number_of(value: Any) -> float | None:
-    """A finite number, or a text that contains one."""
+    """A finite number, or a string that contains one."""
     if isinstance(value, str):
         try:
             value = float(value)
@@ -27,7 +27,7 @@ def number_of(value: Any) -> float | None:
 
 
 def instant_of(value: Any) -> Instant | None:
-    """A time: milliseconds since 1970, seconds, or a text with an offset; None for null and empty values.
+    """A time: milliseconds since 1970, seconds, or a string with an offset; None for null and empty values.
 
     Raises `ValueError` for anything else."""
     if value is None or value == "":
@@ -93,7 +93,7 @@ def glm_reading(data: Any, now: Instant) -> Reading | ReadFailure:
     if not isinstance(inner, Mapping) or not isinstance(limits, list):
         return ReadFailure("unreadable", "the response has no data.limits; check base_url")
     try:
-        known = [limit_of(one) for one in limits if isinstance(one, Mapping)]
+        known = [limit_of(limit) for limit in limits if isinstance(limit, Mapping)]
     except ValueError as error:
         return ReadFailure("unreadable", str(error))
     window = pick(known)
@@ -103,18 +103,18 @@ def glm_reading(data: Any, now: Instant) -> Reading | ReadFailure:
     return believed(window, now, level=level if isinstance(level, str) else None, limits=limits)
 
 
-def limit_of(one: Mapping[str, Any]) -> Limit:
+def limit_of(written: Mapping[str, Any]) -> Limit:
     """One entry of `limits`. Only the reset of the token limit matters; others are for statistics."""
-    kind = str(one.get("type"))
-    unit, number = number_of(one.get("unit")), number_of(one.get("number"))
+    kind = str(written.get("type"))
+    unit, number = number_of(written.get("unit")), number_of(written.get("number"))
     return Limit(
         kind,
-        number_of(one.get("percentage")),
-        instant_of(one.get("nextResetTime")) if kind == "TOKENS_LIMIT" else None,
+        number_of(written.get("percentage")),
+        instant_of(written.get("nextResetTime")) if kind == "TOKENS_LIMIT" else None,
         None if unit is None else int(unit),
         None if number is None else int(number),
-        number_of(one.get("usage")),
-        number_of(one.get("currentValue")),
+        number_of(written.get("usage")),
+        number_of(written.get("currentValue")),
     )
 
 

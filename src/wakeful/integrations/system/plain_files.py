@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 class FileRefused(Exception):
-    """The file is not read: the reason."""
+    """The file was not read; the message is the reason."""
 
 
 def read_plain(file: Path, *, most: int) -> bytes:

@@ -20,7 +20,7 @@ T = TypeVar("T")
 _Inbox: TypeAlias = "queue.SimpleQueue[Callable[[], bool] | None]"
 
 IDLE_MAX: Final = 64
-"""As many as the engine runs at once by default."""
+"""As many as the engine runs concurrently by default."""
 
 
 class Threads:
@@ -59,7 +59,7 @@ class Threads:
 
 
 def in_thread(work: Callable[[], T], *, name: str) -> "asyncio.Future[T]":
-    """Start the work in a new thread: for rare work."""
+    """Start rarely needed work in a new thread."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

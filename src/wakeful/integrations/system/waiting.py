@@ -6,7 +6,7 @@ from wakeful.core.time.instants import Duration
 
 
 async def wait_until_set(bell: asyncio.Event, duration: Duration) -> bool:
-    """Whether the event was set within that time."""
+    """Whether the event was set within `duration`."""
     if bell.is_set():
         return True
     try:

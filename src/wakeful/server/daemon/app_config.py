@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from wakeful.config import Settings
     from wakeful.core.delivery.alert_rules import AlertTerms
     from wakeful.core.delivery.retries import DeliveryLimits
+    from wakeful.core.schedule.exclude import Exclude
     from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 
 
@@ -59,4 +60,14 @@ def conduct_of(settings: Settings) -> Changes:
         "agent_interval_min": format_duration(limits.agent_interval_min),
         "agent_lane": limits.agent_lane,
         "ledger_days": limits.ledger_days,
+        "exclude": exclude_of(settings),
+        "labels": settings.node.labels,
     }
+
+
+def exclude_of(settings: Settings) -> Exclude | None:
+    """The days on which no schedule runs."""
+    from wakeful.core.schedule.exclude import Exclude
+
+    days = settings.exclude
+    return Exclude(days.dates, days.calendar) if days.dates or days.calendar is not None else None

@@ -1,4 +1,4 @@
-"""Detect network file systems: a database there gets corrupted sooner or later."""
+"""Detect network file systems: a database on one gets corrupted sooner or later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The home folder of a daemon, its lock, and the lock file that names the process.
+"""A daemon's home folder, its lock, and the lock file that names the process.
 
 Both the folder and the file are locked. The file's lock shows others whether a daemon runs, and its content which one.
 But the file can be removed, and then a second one could be created and locked: the folder's lock prevents that.

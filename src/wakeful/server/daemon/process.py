@@ -1,9 +1,9 @@
 """One run of the daemon over a home folder.
 
 Start: create and lock the home, load the settings, open the store (refused if it is damaged, or on a file system
-without locks), start the clock, and only then listen and write the address into the lock file. Stop in the opposite
-order of dependencies: stop claiming immediately; while runs get their grace period, keep listening for the receipts
-they may be waiting for; then close the server and release the home.
+without locks), start the clock, and only then listen and write the address into the lock file. Stop in the reverse
+order: stop claiming immediately; while runs get their grace period, keep listening for the receipts they may be waiting
+for; then close the server and release the home.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful.server.daemon")
 
 SWITCH_EVERY: Final = 0.000_5
-"""Seconds that a thread may keep the interpreter while another one waits for it. A claim gives it up and takes it back
-at each statement; with the 5 ms of Python, a claim beside busy readers took half a second."""
+"""Seconds that a thread may keep the interpreter while another one waits for it. A claim releases and reacquires it at
+each statement; with Python's default of 5 ms, a claim with busy readers took half a second."""
 
 COLLECT_EVERY: Final = (20_000, 10, 10)
 """Garbage collector threshold: a burst creates thousands of short-lived objects."""
@@ -195,8 +195,7 @@ class _Daemon:
         from wakeful.features.money.feature import Money
         from wakeful.integrations.agents.from_settings import AgentRegistry
         from wakeful.integrations.channels.from_settings import ConfiguredChannels
-
-        book = AgentRegistry(self._home, self._listener)
+        from wakeful.server.daemon.forecasts import DailyForecast
 
         def agents(settings: Settings) -> Agents:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
@@ -205,6 +204,7 @@ class _Daemon:
         self._quota = QuotaSlots(
             self._settings, home=self._home, file=file, learn=self._redactor.learn, withholds=self._withholds
         )
+        book = AgentRegistry(self._home, self._listener, self._quota.report)
         local_zone = resolve_zone("local")
 
         def terms(settings: Settings) -> HeartbeatTerms:
@@ -225,6 +225,7 @@ class _Daemon:
             alerts=alerts_of(self._settings),
             budgets=Money(money_of(self._settings), read=money_of),
             self_scheduling=self_scheduling_of(self._settings),
+            otel=self._settings.otel.endpoint,
             receipts_at=self._settings.server.public_url or api_at,
             api_at=api_at,
             home=str(self._home),
@@ -241,6 +242,7 @@ class _Daemon:
         slots = self._quota
         self._importer = Importer(app, home=self._home, quota=lambda: slots.quota)
         app.add_service(self._importer.plug)
+        app.add_service(lambda _: DailyForecast(app))
         self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
         self._reload.listen(
             "channels",
@@ -250,6 +252,7 @@ class _Daemon:
                 alerts=alerts_of(new),
             ),
         )
+        self._reload.listen("tracing", lambda _, new: app.change_otel(new.otel.endpoint))
         self._reload.listen("self-scheduling", lambda _, new: app.change_self_scheduling(self_scheduling_of(new)))
         self._reload.listen(
             "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))

@@ -1,6 +1,6 @@
 """Apply changed settings while the daemon runs.
 
-The watch reads the file and refuses an invalid one; valid settings arrive here as `changed`. Settings that need a
+The watch reads the file and refuses an invalid one; valid settings arrive through `changed`. Settings that need a
 restart are held back (`config.status`). Then every listener gets the old and the new settings, in the order of
 registration; each compares and applies its own part, so that nothing else needs to know who uses which setting. If one
 fails, that is reported and the others are still called (L9). Afterwards `/api/config` shows the new settings.
@@ -44,7 +44,7 @@ class Reload:
         return SettingsStatus(self._loaded, self._held_back, refused, self._failed)
 
     def listen(self, name: str, listener: OnSettings) -> None:
-        """Call it on every change from now on; the name is for the log."""
+        """Call a listener on every change from now on; the name is for the log."""
         self._listeners.append((name, listener))
 
     async def changed(self, new: Loaded) -> None:

@@ -52,7 +52,7 @@ def asked_at(host: str) -> str:
 
 
 def access(loaded: Loaded, own_token: str) -> Access:
-    """The access rules of these settings; `own_token` is the home's random one."""
+    """The access rules from these settings; `own_token` is the home's random token."""
     from wakeful.server.http import Access, NamedToken
 
     settings, server = loaded.settings, loaded.settings.server

@@ -1,4 +1,4 @@
-"""The store of a daemon: where it is, and whether it can be opened."""
+"""A daemon's store: where it is, and whether it can be opened."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Who may use the API: tokens and their roles, and the hosts and proxies that belong to this daemon.
 
 The Unix socket in the home folder needs no token: its file permissions are the guard. Every request over TCP needs
-one, on loopback too, because other users of the machine can connect there. `auth = "none"` turns that off on loopback.
+one, on loopback too, because other users of the machine can connect to it. `auth = "none"` turns that off on loopback.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from wakeful.integrations.net.guard import is_loopback
 
-Role: TypeAlias = Literal["read", "operate", "admin", "agent", "run"]
+Role: TypeAlias = Literal["read", "operate", "admin", "agent", "run", "calendar"]
 Auth: TypeAlias = Literal["token", "none"]
 
 BEARER: Final = "bearer"
@@ -25,7 +25,8 @@ HOSTS_KEPT: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request. `agent` names the agent of an agent's token; `run_id` the run of a run's token."""
+    """Who sent a request. `agent` names the agent of an agent's token; `run_id` the run of a run's token. `calendar`
+    is the role of the feed's key."""
 
     role: Role
     name: str
@@ -35,6 +36,7 @@ class Caller:
 
 SOCKET_CALLER: Final = Caller("admin", "socket")
 LOCAL_CALLER: Final = Caller("admin", "loopback")
+CALENDAR_CALLER: Final = Caller("calendar", "calendar key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +76,7 @@ class Access:
     def knows_host(self, name: str) -> bool:
         """Whether a request for this host can be meant for this daemon.
 
-        Any IP address is safe; a name is not, because someone else can make it point here."""
+        Any IP address is safe; a name is not, because someone else can make it point to this machine."""
         public = self.public_origin
         if name in ("localhost", plain_host(self.host)) or name in self.allowed_hosts:
             return True

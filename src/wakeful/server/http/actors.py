@@ -20,7 +20,7 @@ async def actor_of(app: Wakeful, scope: Scope) -> Actor | None:
             return await app.actor_of_run(caller.run_id)
         except NotFound:
             return None
-    return None if caller.agent is None else Actor(caller.agent)
+    return None if caller.agent is None else await app.actor_of_agent(caller.agent)
 
 
 async def known_actor(app: Wakeful, scope: Scope, *, for_commands: bool = False) -> Actor:

@@ -37,6 +37,7 @@ class AgentState(Shape):
     problem: Annotated[str | None, Field(description="why it is unusable, and the cure")]
     proves: Annotated[Rung, Field(description="highest rung it can prove")]
     last_turn: LastTurn | None
+    turns: Annotated[list[LastTurn], Field(description="the newest five")]
     sessions: Annotated[int, Field(description="number of schedules with a session at this agent")]
     cost: Annotated[AgentCost, Field(description="unknown costs are left out")]
 

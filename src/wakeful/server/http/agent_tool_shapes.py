@@ -14,7 +14,7 @@ class ToolArguments(Shape):
 
 
 class ToolAnswer(Shape):
-    """What a tool returned."""
+    """A tool's result."""
 
     content: dict[str, Any]
     is_error: Annotated[bool, Field(description="whether it was refused; `content.error` says why")]
@@ -48,13 +48,13 @@ class Approval(Shape):
 
 
 class Approvals(Shape):
-    """What waits for a person."""
+    """Proposals that wait for a person."""
 
     approvals: list[Approval]
 
 
 class Decision(Shape):
-    """The decision of a person."""
+    """A person's decision."""
 
     decision: Literal["approve", "reject"]
 

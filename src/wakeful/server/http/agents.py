@@ -17,7 +17,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.features.schedules.views import RunView, as_text
-from wakeful.integrations.agents.programs import Versions, find_program, missing, program_of
+from wakeful.integrations.agents.programs import Versions, find_program, missing, place_of, program_of
 from wakeful.server.http import agent_shapes, shapes
 from wakeful.server.http.requests import new_router, read_object, text_of
 from wakeful.server.http.shapes import answer, body, problems
@@ -97,9 +97,10 @@ async def _told(view: AgentView, written: Agent | None, probes: _Probes, cost: M
         "program": path or program,
         "version": None if path is None else await probes.version(path),
         "found": program is None or path is not None,
-        "problem": None if program is None else missing(program),
+        "problem": None if written is None or program is None else missing(program, place=place_of(view.name, written)),
         "proves": view.proves,
         "lastTurn": None if view.last_turn is None else _last_turn(view.last_turn),
+        "turns": [_last_turn(turn) for turn in view.turns],
         "sessions": view.sessions,
         "cost": cost,
     }

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.routing import Route
 from starlette.types import ASGIApp
@@ -28,6 +29,7 @@ from wakeful.server.http import (
     alerts,
     approvals,
     backfills,
+    calendar,
     channels,
     config,
     cost_shapes,
@@ -50,9 +52,12 @@ from wakeful.server.http import (
     runs,
     schedules,
     shapes,
+    simulation_shapes,
+    simulations,
     slots,
     stream,
     timeline,
+    today,
     upcoming,
     workflow_shapes,
     workflows,
@@ -98,6 +103,7 @@ _BODIES: Final[tuple[type[BaseModel], ...]] = (
     cost_shapes.NewBudget,
     moving_shapes.Files,
     moving_shapes.ImportSource,
+    simulation_shapes.SimulationRequest,
 )
 
 
@@ -138,7 +144,10 @@ def make_app(
         backfills.routes(app),
         runs.routes(app, log_of_run),
         upcoming.routes(app),
+        calendar.routes(app, lambda: (access().public_url or page_at()).rstrip("/")),
+        simulations.routes(app),
         timeline.routes(app),
+        today.routes(app, settings),
         nodes.routes(app),
         agents.routes(app, settings),
         heartbeat.routes(app, settings),
@@ -157,7 +166,7 @@ def make_app(
         *([] if figures is None else [metrics.routes(app, figures)]),
         health.routes(app, open_now),
         login.routes(logins, access, page_at),
-        front.routes(),
+        front.routes(lambda: sorted({route.path for route in api.routes if isinstance(route, APIRoute)})),
     ):
         api.router.routes.extend(router.routes)  # include_router would build every route a second time
     api.router.routes.append(Route("/mcp", endpoint=McpEndpoint(app)))
@@ -169,6 +178,7 @@ def make_app(
         logins=logins,
         run_caller=partial(_run_caller, app),
         peer_caller=partial(_peer_caller, app),
+        is_calendar_key=lambda key: app.is_calendar_key(key),  # noqa: PLW0108 - the app may not be complete yet
     )
     return Middleware(inner, access=access, authentication=authentication, body_max=body_max, is_open=open_now)
 

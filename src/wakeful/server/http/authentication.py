@@ -1,7 +1,7 @@
 """Identify the caller: the Unix socket, a bearer token, a run's token, or the page's session cookie.
 
 Wrong tokens are counted per address: after ten in a minute that address gets 429. On loopback a valid token is still
-accepted, because there all users of the machine share one address and could lock each other out.
+accepted, because all users of the machine share that address and could lock each other out.
 """
 
 import os
@@ -9,15 +9,17 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, TypeAlias
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.integrations.net.guard import is_loopback
-from wakeful.server.http.access import LOCAL_CALLER, SOCKET_CALLER, Access, Caller, host_and_port
+from wakeful.server.http.access import CALENDAR_CALLER, LOCAL_CALLER, SOCKET_CALLER, Access, Caller, host_and_port
 from wakeful.server.http.logins import COOKIE, Logins
 from wakeful.server.http.problems import Refused
+from wakeful.server.http.roles import CALENDAR
 
 WRONG_MAX: Final = 10
 WRONG_WITHIN: Final[Duration] = MINUTE
@@ -32,12 +34,15 @@ UNIDENTIFIED: Final = (
     "unless [server] token in wakeful.toml overrides it: send it as `Authorization: Bearer TOKEN`. The Unix socket "
     "`wakeful.sock` in that folder needs none: curl --unix-socket ~/.wakeful/wakeful.sock http://wakeful/api/schedule"
 )
+WRONG_ON_SOCKET: Final = "this token is not valid, or its run has ended; the Unix socket needs none"
 MISIDENTIFIED: Final = f"this token is not valid; {UNIDENTIFIED}"
 
 UNKNOWN_PEER: Final = (
     "the process that opened this connection has ended or cannot be seen, so its rights are unknown; keep it running "
     "until it has the response, or use the TCP address with a token"
 )
+
+WRONG_KEY: Final = "this key is not valid, or was renewed; `wakeful calendar` prints the current address"
 
 RunCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 """The caller whose run this token belongs to, while that run is running."""
@@ -60,12 +65,14 @@ class Authentication:
         logins: Logins | None = None,
         run_caller: RunCaller | None = None,
         peer_caller: PeerCaller | None = None,
+        is_calendar_key: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._access = access
         self._monotonic = monotonic
         self._logins = logins
         self._run_caller = run_caller
         self._peer_caller = peer_caller
+        self._is_calendar_key = is_calendar_key
         self._wrong: OrderedDict[str, list[int]] = OrderedDict()
 
     async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
@@ -74,6 +81,9 @@ class Authentication:
             return await self._on_socket(scope, headers)
         access = self._access()
         authorization = headers.get("authorization")
+        key = key_of(scope)
+        if authorization is None and key is not None:
+            return await self._by_key(key, client_of(scope, headers, access))
         if authorization is not None:
             return await self._bearer(access, authorization, client_of(scope, headers, access))
         if access.is_open:
@@ -81,10 +91,15 @@ class Authentication:
         return await self._by_cookie(scope, headers)
 
     async def _on_socket(self, scope: Scope, headers: Headers) -> Caller:
-        """The caller on the Unix socket; with a run's token, or from the processes of an agent's run, it only has the
-        rights of that run."""
-        run = await self._run(headers.get("authorization") or "") or await self._run_of_peer(scope)
-        agent = headers.get(AS_AGENT)
+        """The caller on the Unix socket. From the processes of an agent's run it only has that run's rights, and with a
+        token only those of the token: whoever sends one does not ask for more."""
+        run = await self._run_of_peer(scope)
+        authorization, agent = headers.get("authorization"), headers.get(AS_AGENT)
+        if run is None and authorization is not None:
+            found = self._access().caller_of(authorization) or await self._run(authorization)
+            if found is None:
+                raise Refused(401, WRONG_ON_SOCKET, headers={"WWW-Authenticate": "Bearer"})
+            return found
         if run is None and agent is not None:
             return Caller("agent", f"socket as {agent[:80]}", agent=agent[:80])
         return run or SOCKET_CALLER
@@ -100,6 +115,16 @@ class Authentication:
             return found
         self._count_wrong(client)
         raise _too_many() if is_limited else Refused(401, MISIDENTIFIED, headers={"WWW-Authenticate": "Bearer"})
+
+    async def _by_key(self, key: str, client: str) -> Caller:
+        """The caller with the calendar feed's key. A wrong key counts like a wrong token."""
+        is_limited = self._is_limited(client)
+        if is_limited and not is_loopback(client):
+            raise _too_many()
+        if self._is_calendar_key is not None and await self._is_calendar_key(key):
+            return CALENDAR_CALLER
+        self._count_wrong(client)
+        raise _too_many() if is_limited else Refused(401, WRONG_KEY)
 
     async def _run(self, authorization: str) -> Caller | None:
         scheme, _, token = authorization.partition(" ")
@@ -164,6 +189,14 @@ def is_https(scope: Scope, headers: Headers, access: Access) -> bool:
         return headers["x-forwarded-proto"].strip().lower() == "https"
     public, host = access.public_origin, host_and_port(headers.get("host", ""))
     return public is not None and public[0] == "https" and host is not None and host[0] == public[1]
+
+
+def key_of(scope: Scope) -> str | None:
+    """The key of a request for the calendar feed."""
+    if scope["path"] != CALENDAR or scope["method"] not in SAFE_METHODS:
+        return None
+    keys = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True).get("key", [])
+    return keys[0] if len(keys) == 1 else None
 
 
 def cookie_of(headers: Headers) -> str | None:

@@ -27,10 +27,16 @@ def routes(app: Wakeful) -> APIRouter:
         "/runs/{id}/replay",
         summary="Run the instant of a run once more",
         status_code=202,
-        responses={202: answer(shapes.Run, "The new run."), **problems(404, 409)},
+        responses={
+            200: answer(shapes.PastInstants, "With `dryRun`: what it would run and cost."),
+            202: answer(shapes.Run, "The new run."),
+            **problems(404, 409),
+        },
     )
-    async def replay_run(id: RunPath) -> Response:
-        """A run of its own, outside the plan, with a key of its own. 409 if the run has not ended."""
+    async def replay_run(id: RunPath, dry_run: DryRun = False) -> Response:
+        """Starts a separate run, outside the plan, with its own key. 409 if the run has not ended."""
+        if dry_run:
+            return await _counted(app, {await app.check_replay(run_id_of(id)): 1}, status=200)
         return JSONResponse((await app.replay(run_id_of(id))).to_json(), status_code=202)
 
     @router.post(
@@ -41,11 +47,11 @@ def routes(app: Wakeful) -> APIRouter:
         responses={202: answer(shapes.PastInstants, "How many."), **problems(404, 409)},
     )
     async def replay_missed(request: Request, dry_run: DryRun = False) -> Response:
-        """Those since a time, of one schedule or of all, one after another for each schedule."""
+        """Runs the missed instants since `since`, of one schedule or of all, one after another for each schedule."""
         data = await read_object(request, known=("since", "slug"))
         slug = text_of(data, "slug")
         counts = await app.replay_missed(_time(data, "since"), slug, apply=not dry_run, by=_name(request))
-        return _counted(counts)
+        return await _counted(app, counts)
 
     @router.post(
         "/schedule/{slug}/backfill",
@@ -55,12 +61,12 @@ def routes(app: Wakeful) -> APIRouter:
         responses={202: answer(shapes.PastInstants, "How many."), **problems(404, 409)},
     )
     async def backfill(slug: SlugPath, request: Request, dry_run: DryRun = False) -> Response:
-        """Those in the range that have not succeeded, oldest first, one after another. A regular instant has
-        precedence."""
+        """Runs the instants in the range that have not succeeded, oldest first, one after another. Regular instants
+        take precedence."""
         data = await read_object(request, known=("from", "until"))
         since, until = _time(data, "from"), text_of(data, "until") or format_instant(app.moment().now)
         count = await app.backfill(known_slug(slug), since, until, apply=not dry_run, by=_name(request))
-        return _counted({slug: count} if count else {})
+        return await _counted(app, {slug: count} if count else {})
 
     @router.delete(
         "/schedule/{slug}/backfill",
@@ -86,5 +92,6 @@ def _name(request: Request) -> str:
     return "" if caller is None else caller.name
 
 
-def _counted(counts: dict[str, int]) -> Response:
-    return JSONResponse({"instants": sum(counts.values()), "bySlug": counts, "estimate": None}, status_code=202)
+async def _counted(app: Wakeful, counts: dict[str, int], *, status: int = 202) -> Response:
+    estimate = await app.estimated_cost(counts)
+    return JSONResponse({"instants": sum(counts.values()), "bySlug": counts, "estimate": estimate}, status_code=status)

@@ -36,7 +36,7 @@ def routes(app: Wakeful) -> APIRouter:
         responses={200: answer(people_shapes.Channels, "Recorded."), **problems(404)},
     )
     async def touch_channel(name: ChannelPath, request: Request) -> Response:
-        """Deliveries without a channel go there from now on."""
+        """Deliveries without a channel go to this one from now on."""
         data = await read_object(request, known=("to",))
         await app.delivering.touch(name, text_of(data, "to"))
         return JSONResponse(await _channels(app))

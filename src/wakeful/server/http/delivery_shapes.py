@@ -13,7 +13,7 @@ Next = Annotated[str | None, Field(description="cursor of the next page; null on
 
 
 class NewDelivery(Shape):
-    """A text for a person."""
+    """A message for a person."""
 
     text: Text
     channel: Annotated[str | None, Field(description="a channel, or last; default: by routing")] = None
@@ -157,7 +157,7 @@ class Alerts(Shape):
 
 
 class Read(Shape):
-    """Whether it was read."""
+    """Whether the item was read."""
 
     read: bool = True
 

@@ -57,13 +57,13 @@ def if_match(header: str | None, what: str = "schedule") -> Guard | None:
 
 
 def if_match_found(header: str | None, what: str = "schedule") -> Guard | None:
-    """The same, but 404 if it does not exist."""
+    """Like `if_match`, but 404 if nothing is stored."""
     guard = if_match(header, what)
     return None if guard is None else lambda stored: None if stored is None else guard(stored)
 
 
 def if_none_match(header: str | None) -> Guard | None:
-    """`*`: allows a write only if none exists."""
+    """Allows a write with `*` only if nothing is stored."""
     if header is None:
         return None
     tags = _tags(header, "If-None-Match")

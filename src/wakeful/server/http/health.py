@@ -19,7 +19,7 @@ from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import answer, problems
 
 PATIENCE: Final[Duration] = 5 * SECOND
-"""A store that has not responded by then counts as unusable."""
+"""A store that has not responded within this time counts as unusable."""
 FAILING: Final = "failing"
 VITAL: Final = frozenset({"clock", "overdue", "store"})
 """Findings that make the daemon unhealthy."""

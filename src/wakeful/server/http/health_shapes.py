@@ -20,6 +20,7 @@ class Node(Shape):
     lag_ms: int
     running: int
     capacity: int
+    labels: list[str]
     is_alive: bool
 
 
@@ -56,6 +57,8 @@ class Health(Shape):
     overdue_ms: int | None = None
     running: int | None = None
     waiting: int | None = None
+    failing: Annotated[int | None, Field(description="number of failing schedules")] = None
+    late: Annotated[int | None, Field(description="number of late schedules")] = None
     stuck: int | None = None
     stuck_runs: list[RunId] = []
     nodes: int | None = None

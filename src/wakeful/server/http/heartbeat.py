@@ -69,7 +69,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         responses={200: answer(heartbeat_shapes.Heartbeat, "The new state."), **problems(409)},
     )
     async def pause_heartbeat(request: Request) -> Response:
-        """No beats and no retries until it is resumed, or until a time; a wake still starts a turn."""
+        """No beats and no retries until the heartbeat is resumed, or until `until`; a wake still starts a turn."""
         data = await read_object(request, known=("until",))
         await app.pause(HEARTBEAT, until_of(data, app.moment().now))
         return JSONResponse(heartbeat_json(*await app.heartbeat()))
@@ -118,7 +118,7 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
 
 
 def _woken_json(woken: WakeResult) -> dict[str, Any]:
-    """Evicted events by id and source only; a hook must not read the texts of others."""
+    """Evicted events by id and source only; a hook must not read other events' text."""
     out: dict[str, Any] = {"coalesced": woken.is_coalesced}
     if woken.evicted:
         out["evicted"] = [{"id": str(event.event_id), "source": event.source} for event in woken.evicted]

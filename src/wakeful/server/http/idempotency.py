@@ -100,7 +100,8 @@ class Repeats:
             await send(message)
 
     async def _begin(self, key: str) -> KeptResponse | Literal[True] | None:
-        """Another node's response, or that this node may process the request; None while another node is on it."""
+        """Another node's response, or permission for this node to process the request; None while another node
+        processes it."""
         for _ in range(WAIT_FOR // LOOK_EVERY):
             begun = await self._answers.begin(key)
             if begun is not False:
@@ -137,7 +138,7 @@ async def _repeat(kept: KeptResponse, fingerprint: str, scope: Scope, receive: R
 
 
 def _own(key: str, scope: Scope) -> str:
-    """The key as it is stored. Agents have keys of their own: none gets the response of another caller."""
+    """The key as it is stored. Each agent's keys are separate, so no caller gets another caller's response."""
     caller = caller_of(scope)
     if caller is None or caller.role not in ("agent", "run"):
         return key

@@ -33,6 +33,12 @@ def routes(app: Wakeful) -> APIRouter:
         following = found[limit - 1].id if len(found) > limit else None
         return JSONResponse({"items": [item.to_json() for item in found[:limit]], "next": following, "unread": count})
 
+    @router.post("/read", status_code=204, summary="Mark all items as read", responses={**problems()})
+    async def read_all(request: Request) -> Response:
+        await read_object(request, known=())
+        await app.delivering.mark_all_read()
+        return Response(status_code=204)
+
     @router.post(
         "/{id}/read",
         status_code=204,

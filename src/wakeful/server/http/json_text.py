@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 
 class JsonText(Response):
-    """Sends a JSON text as it is."""
+    """Sends JSON text as it is."""
 
     media_type = "application/json"
 

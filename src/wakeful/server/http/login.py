@@ -46,7 +46,7 @@ def routes(logins: Logins, access: Callable[[], Access], page_at: Callable[[], s
 
     @router.post("/logout", summary="Log out of the page", status_code=204)
     async def log_out(request: Request) -> Response:
-        """End the session of the cookie."""
+        """End the cookie's session."""
         session = cookie_of(request.headers)
         if session is not None:
             await logins.end(session)

@@ -8,7 +8,7 @@ from wakeful.server.http.shapes import At, Shape, Text
 
 
 class Login(Shape):
-    """A token, or the one-time code of a link; one of the two."""
+    """A token, or a link's one-time code."""
 
     token: Text | None = None
     code: Text | None = None

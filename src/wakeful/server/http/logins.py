@@ -30,7 +30,7 @@ class Logins:
         self._access = access
 
     async def make_code(self) -> tuple[str, Instant]:
-        """A code that logs in once, and until when it can be used."""
+        """A code that logs in once, and when it expires."""
         code, now = secrets.token_urlsafe(16), self._now()
         login = Login(_digest(code), "code", "admin", "link", "", now, now + CODE_FOR)
         await self._app.store.write(lambda tx: _add(tx, login, now))
@@ -52,7 +52,7 @@ class Logins:
     async def with_token(self, token: str) -> str | None:
         """A session with the role of a token; None if the token is not valid or is not a person's."""
         caller = self._access().caller_of(f"Bearer {token}")
-        if caller is None or caller.role == "agent" or caller.role == "run":
+        if caller is None or caller.role == "agent" or caller.role == "run" or caller.role == "calendar":
             return None
         session, now = secrets.token_urlsafe(32), self._now()
         login = Login(

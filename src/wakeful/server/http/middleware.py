@@ -1,9 +1,9 @@
 """The middleware that every request passes before the routes.
 
-A page on the internet can make a browser send requests to this machine, and can make its own name point here. So the
+A page on the internet can make a browser send requests to this machine, and can make its own name point to it. So the
 `Host` must be one of ours, and an `Origin`, which browsers add and scripts cannot change, must be the page we serve.
 Then the caller is identified, before routing, and its role is checked. Bodies are counted as they arrive, so that
-nothing above the limit is held in memory. Errors further in become problem responses here.
+nothing above the limit is held in memory. Errors from the routes become problem responses.
 """
 
 import logging

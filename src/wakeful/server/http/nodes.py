@@ -34,6 +34,7 @@ def routes(app: Wakeful) -> APIRouter:
                         "lagMs": node.lag,
                         "running": node.running,
                         "capacity": node.capacity,
+                        "labels": node.labels.split(),
                         "isAlive": node.lease_until > now,
                     }
                     for node in pulse.nodes

@@ -1,6 +1,6 @@
-"""`/api/schedule` for agents: the middleware sends requests with an agent's or a run's token here.
+"""`/api/schedule` for agents: the middleware sends requests with an agent's or a run's token to these routes.
 
-An agent never reaches the routes of people, so nothing it asks for can name, or tell it about, what is not its own."""
+An agent never reaches people's routes, so no request of it can name or reveal what belongs to others."""
 
 from typing import Annotated, Any, Final
 
@@ -36,7 +36,7 @@ def routes(app: Wakeful) -> APIRouter:
         responses={200: answer(shapes.ToolAnswer, "What the tool returned, or its refusal."), **problems(404)},
     )
     async def call(name: str, request: Request) -> Response:
-        """The tools of `/mcp`, without MCP; only with an agent's token or that of a run."""
+        """The tools of `/mcp`, without MCP; only with an agent's or a run's token."""
         actor = await known_actor(app, request.scope, for_commands=True)
         result = await call_tool(app, actor, name, await read_json(request))
         return JSONResponse({"content": result.content, "isError": result.is_error})

@@ -1,4 +1,4 @@
-"""`/api/pause` and `/api/resume`: all schedules at once."""
+"""`/api/pause` and `/api/resume`: all schedules together."""
 
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -33,7 +33,7 @@ def routes(app: Wakeful) -> APIRouter:
         responses={200: answer(shapes.PausedTogether, "What was resumed."), **problems()},
     )
     async def resume_all(request: Request) -> Response:
-        """Resumes what `POST /api/pause` paused; what was paused or disabled by itself stays so."""
+        """Resumes what `POST /api/pause` paused; schedules paused or disabled separately stay so."""
         await read_object(request, known=())
         slugs = await app.resume_all(by=_name(request))
         return JSONResponse({"slugs": slugs, "count": len(slugs)})

@@ -37,7 +37,7 @@ class Refused(Exception):
         self.headers = dict(headers or {})
 
     def problem(self) -> "Problem":
-        """As a response."""
+        """The refusal as a response."""
         return Problem(self.status, self.text, headers=self.headers)
 
 

@@ -2,7 +2,7 @@
 
 `read` may read all except the logins, `admin` may do everything. `operate` may also act on what exists (run, pause,
 resume, cancel, retry, acknowledge, test), but not define or remove anything. A run's token and an agent's token may
-report and wake, and reach the agent's own schedules: their requests to `/api/schedule` go to routes of their own.
+report and wake, and reach the agent's own schedules: their requests to `/api/schedule` go to separate routes.
 
 Every route that changes something is listed with its minimum role; one that is not listed needs `admin`.
 """
@@ -30,6 +30,7 @@ WRITING: Final[dict[str, Least]] = {
     "POST /api/deliveries/{id}/retry": "operate",
     "POST /api/heartbeat/pause": "operate",
     "POST /api/heartbeat/resume": "operate",
+    "POST /api/inbox/read": "operate",
     "POST /api/inbox/{id}/read": "operate",
     "POST /api/pause": "operate",
     "POST /api/resume": "operate",
@@ -42,6 +43,7 @@ WRITING: Final[dict[str, Least]] = {
     "POST /api/schedule/{slug}/pause": "operate",
     "POST /api/schedule/{slug}/resume": "operate",
     "POST /api/schedule/{slug}/run": "operate",
+    "POST /api/simulate": "operate",
     "POST /api/slots/{name}/poll": "operate",
     "POST /api/slots/{name}/resume": "operate",
     "POST /api/slots/{name}/wake": "operate",
@@ -49,6 +51,7 @@ WRITING: Final[dict[str, Least]] = {
     "POST /api/workflows/{id}/resume": "operate",
     "POST /api/workflows/{id}/run": "operate",
     "POST /api/workflows/{id}/runs/{run}/resolve": "operate",
+    "POST /api/workflows/{id}/topics/{topic}/replay": "operate",
     "POST /api/workflows/{id}/topics/{topic}/skip": "operate",
     "POST /api/apply": "admin",
     "POST /api/channels/{name}/messages": "admin",
@@ -58,6 +61,7 @@ WRITING: Final[dict[str, Least]] = {
     "DELETE /api/deliveries/{id}": "admin",
     "DELETE /api/inbox/{id}": "admin",
     "POST /api/import": "admin",
+    "POST /api/calendar/key": "admin",
     "POST /api/login-codes": "admin",
     "DELETE /api/logins": "admin",
     "PUT /api/schedule/{slug}": "admin",
@@ -77,15 +81,18 @@ WRITING: Final[dict[str, Least]] = {
 }
 
 OWN: Final = "/api/own"
-"""Where requests of agents to `/api/schedule` go."""
+"""Where agents' requests to `/api/schedule` go."""
 
 OWN_ROUTES: Final = re.compile(
     r"GET /mcp|GET /api/schedule|(GET|PUT|DELETE) /api/schedule/[^/]+"
     r"|POST /api/schedule/[^/]+/(pause|resume)|GET /api/schedule/[^/]+/(why|next|runs)"
 )
-"""What an agent may ask besides, for what is its own."""
+"""Other routes that an agent may use, for its own schedules."""
 
-ONLY_ADMIN: Final = frozenset({"/api/login-codes", "/api/logins"})
+CALENDAR: Final = "/api/calendar.ics"
+"""The feed; its key permits nothing else."""
+
+ONLY_ADMIN: Final = frozenset({"/api/login-codes", "/api/logins", "/api/calendar/key"})
 """Reading these would give more rights than `read` has."""
 
 
@@ -112,6 +119,8 @@ def refusal(caller: Caller, method: str, path: str) -> str | None:
             return None
         case "agent" | "run" if _WAKING.fullmatch(request) or OWN_ROUTES.fullmatch(request):
             return None
+        case "calendar" if method in _READING and path == CALENDAR:
+            return None
         case "run":
             return (
                 "a run's token may report its run, wake the heartbeat, and use its agent's own schedules, nothing "
@@ -122,7 +131,7 @@ def refusal(caller: Caller, method: str, path: str) -> str | None:
 
 
 def path_for(caller: Caller, path: str) -> str:
-    """The route of a request: an agent's own schedules are apart from those of people."""
+    """The route of a request: an agent's own schedules have separate routes."""
     is_own = caller.role in ("agent", "run") and (path == "/api/schedule" or path.startswith("/api/schedule/"))
     return f"{OWN}{path.removeprefix('/api')}" if is_own else path
 

@@ -9,10 +9,9 @@ from starlette.responses import JSONResponse, Response
 
 from wakeful.app import Wakeful
 from wakeful.core.fields import Fields
-from wakeful.core.run.runs import Outcome
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import INSTANT_MAX, Instant
 from wakeful.core.time.timing_builders import as_instant
-from wakeful.features.schedules import queries
+from wakeful.features.schedules.ledger import Search, search
 from wakeful.features.schedules.views import encode
 from wakeful.features.workflows.queries import handlers_of
 from wakeful.observe.log_reading import RunLog
@@ -21,7 +20,7 @@ from wakeful.server.http import shapes
 from wakeful.server.http.json_text import JsonText
 from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Refused
-from wakeful.server.http.requests import new_router, read_json, run_cursor, run_id_of
+from wakeful.server.http.requests import instant_of, new_router, read_json, run_cursor, run_id_of
 from wakeful.server.http.shapes import answer, body, problems
 
 RunPath = Annotated[str, Path(json_schema_extra={"pattern": "^[0-9]{1,18}$"}, examples=["42"])]
@@ -36,14 +35,28 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
     router = new_router(prefix="/api/runs", tags=["runs"])
 
     @router.get(
-        "", summary="List runs (the ledger)", responses={200: answer(shapes.Runs, "Newest first."), **problems()}
+        "", summary="List runs (the ledger)", responses={200: answer(shapes.Runs, "Newest first."), **problems(404)}
     )
     async def list_all_runs(
         limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
         cursor: Annotated[str | None, Query(description="`next` of the previous page")] = None,
         outcome: Annotated[shapes.Outcome | None, Query(description="only runs with this outcome")] = None,
+        slug: Annotated[str | None, Query(max_length=200, description="only runs of this schedule")] = None,
+        q: Annotated[
+            str, Query(max_length=200, description="only runs with this text in the slug, error, reason or result")
+        ] = "",
+        since: Annotated[str | None, Query(description="only runs that started, or were due, at or after this")] = None,
+        until: Annotated[str | None, Query(description="only runs that started, or were due, before this")] = None,
     ) -> Response:
-        return await runs_page(app, None, limit=limit, before_id=run_cursor(cursor), outcome=outcome)
+        """A search reads 2,000 rows at most: a page may be short or even empty, and its `next` continues."""
+        wanted = Search(
+            slug or None,
+            outcome,
+            q.strip(),
+            0 if since is None else instant_of(since, "since"),
+            INSTANT_MAX if until is None else instant_of(until, "until"),
+        )
+        return await runs_page(app, wanted, limit=limit, before_id=run_cursor(cursor))
 
     @router.get(
         "/{id}",
@@ -108,25 +121,20 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
 
 async def runs_page(
     app: Wakeful,
-    slug: str | None,
+    wanted: Search,
     *,
     limit: int,
     before_id: int | None,
-    outcome: Outcome | None,
     with_handlers: bool = False,
 ) -> Response:
-    """A page of the ledger; one row more is read to know whether another page follows. `with_handlers`: they are runs
-    of a workflow, and say which handler ran."""
+    """A page of the ledger. `with_handlers`: they are runs of a workflow, and say which handler ran."""
 
     def page(tx: Tx, _now: Instant) -> str:
-        found = queries.runs(tx, slug, limit=limit + 1, before_id=before_id, outcome=outcome)
-        following = str(found[limit - 1].run_id) if len(found) > limit else None
-        runs = [run.to_json() for run in found[:limit]]
+        found, following = search(tx, wanted, limit=limit, before_id=before_id)
+        runs = [run.to_json() for run in found]
         if with_handlers:
-            handlers = handlers_of(tx, [run.run_id for run in found[:limit]])
-            runs = [
-                {**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(found[:limit], runs, strict=True)
-            ]
-        return encode({"runs": runs, "next": following})
+            handlers = handlers_of(tx, [run.run_id for run in found])
+            runs = [{**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(found, runs, strict=True)]
+        return encode({"runs": runs, "next": None if following is None else str(following)})
 
     return JsonText(await app.look(page))

@@ -14,7 +14,9 @@ from wakeful.core.refusals import Conflict
 from wakeful.core.schedule.definition import SCHEDULE
 from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import MINUTE, Instant, format_duration, format_instant
+from wakeful.features.schedules.ledger import Search
 from wakeful.features.schedules.queries import Choice, chosen
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.timeline import latest
 from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_json
 from wakeful.ports.store import Tx
@@ -109,7 +111,7 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         """Ordered by slug. A filtered page may be short or even empty and still have a `next`."""
         most = limit if recent == 0 else min(limit, LIMIT)
         choice = Choice(slug_cursor(cursor), most, status, q, slugs_of(slugs), troubled, health, finished, owner)
-        return JsonText(await app.look(lambda tx, now: _page_text(tx, choice, recent=recent, now=now)))
+        return JsonText(await app.look(lambda tx, now: _page_text(tx, choice, recent=recent, now=now, terms=app.terms)))
 
     @router.get(
         "/{slug}",
@@ -138,7 +140,7 @@ def _add_put(router: APIRouter, app: Wakeful) -> None:
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
         if_none_match_header: Annotated[IfNoneMatch, Header(alias="If-None-Match")] = None,
     ) -> Response:
-        """Its state (next time, pause, error count) is kept; only a changed timing is planned again."""
+        """The schedule's state (next time, pause, error count) is kept; only a changed timing is planned again."""
         guard = if_match(if_match_header) or if_none_match(if_none_match_header)
         written = await app.write(slug, await read_json(request), guard=guard, is_rehearsal=dry_run)
         return await _written(app, written, is_rehearsal=dry_run)
@@ -225,7 +227,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Schedule, "The new state."), **problems(404, 409)},
     )
     async def pause_schedule(slug: SlugPath, request: Request) -> Response:
-        """Nothing starts until it is resumed, or until a time; a run in progress finishes."""
+        """Nothing starts until the schedule is resumed, or until `until`; a run in progress finishes."""
         data = await read_object(request, known=("until",))
         await app.pause(known_slug(slug), until_of(data, app.moment().now))
         return await _shown(app, await app.get(slug))
@@ -247,7 +249,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Schedule, "The new state."), **problems(404)},
     )
     async def acknowledge_schedule(slug: SlugPath, request: Request) -> Response:
-        """Closes its incident without a recovery message; a failed one-shot is done."""
+        """Closes the schedule's incident without a recovery message; a failed one-shot is done."""
         await read_object(request, known=())
         await app.acknowledge(known_slug(slug))
         return await _shown(app, await app.get(slug))
@@ -266,7 +268,7 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         outcome: Annotated[shapes.Outcome | None, Query(description="only runs with this outcome")] = None,
     ) -> Response:
         """Also for a removed schedule, as long as the ledger keeps its rows, and for `heartbeat`."""
-        return await runs_page(app, known_slug(slug), limit=limit, before_id=run_cursor(cursor), outcome=outcome)
+        return await runs_page(app, Search(known_slug(slug), outcome), limit=limit, before_id=run_cursor(cursor))
 
     @router.get(
         "/{slug}/stats",
@@ -307,9 +309,9 @@ def _add_questions(router: APIRouter, app: Wakeful) -> None:
         return JSONResponse((await app.why(known_owner(slug), at=asked)).to_json())
 
 
-def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant) -> str:
-    """A page of schedules, each with the latest of its runs if asked for."""
-    page = chosen(tx, choice, now=now)
+def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant, terms: Terms) -> str:
+    """A page of schedules, each with its latest runs if requested."""
+    page = chosen(tx, choice, now=now, terms=terms)
     runs = latest(tx, page.schedules, limit=recent) if recent else {}
     shown = (
         view.to_text(recent=[glance_json(run) for run in runs.get(view.slug, ())]) if recent else view.to_text()
@@ -319,7 +321,8 @@ def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant) -> str:
 
 
 async def _shown(app: Wakeful, view: ScheduleView) -> Response:
-    return JsonText(view.to_text(cost=await app.cost_of(view)), headers={"ETag": etag_of(view)})
+    cost = await app.cost_of(view) or view.cost
+    return JsonText(view.to_text(cost=cost), headers={"ETag": etag_of(view)})
 
 
 def warning_header(warnings: Sequence[str]) -> dict[str, str]:
@@ -329,7 +332,7 @@ def warning_header(warnings: Sequence[str]) -> dict[str, str]:
 
 async def _written(app: Wakeful, written: WrittenSchedule, *, is_rehearsal: bool) -> Response:
     view = written.view
-    cost = await app.cost_of(view)
+    cost = await app.cost_of(view) or view.cost
     headers = {"ETag": etag_of(view), **warning_header(written.warnings)}
     if is_rehearsal:
         times = [format_instant(at) for at in written.next_times]

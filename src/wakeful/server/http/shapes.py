@@ -1,7 +1,7 @@
 """Shapes of requests and responses, for OpenAPI. Tests check the responses of all routes against them.
 
-What users write (definitions of schedules, workflows and slots) is not here: its schema is made from its description
-(`core.schema_json`).
+What users write (definitions of schedules, workflows and slots) is not among them: its schema is made from its
+description (`core.schema_json`).
 """
 
 from typing import Annotated, Any, Final, Literal
@@ -60,19 +60,19 @@ class RunSummary(Shape):
 
 
 class MonthlyCost(Shape):
-    """What 30 days cost at the present rhythm."""
+    """The cost of 30 days at the present rate."""
 
     runs: int
     cost: Annotated[float | None, Field(description="at the average of the last runs; null if that is unknown")]
 
 
 class ScheduleCost(Shape):
-    """What a prompt schedule costs, in US dollars."""
+    """The cost of a schedule's runs, in US dollars."""
 
     today: float
     month: float
     last_run: Annotated[float | None, Field(description="null if it is unknown")]
-    per_month: MonthlyCost
+    per_month: Annotated[MonthlyCost | None, Field(description="of a schedule with a prompt; not in lists")] = None
 
 
 class Schedule(Shape):
@@ -94,13 +94,14 @@ class Schedule(Shape):
     created_at: At
     updated_at: At
     version: int
+    node: Annotated[str | None, Field(description="the node of its newest run")]
     owner: Annotated[str | None, Field(description="the agent that owns it; null: a person")]
     lineage: Annotated[Lineage | None, Field(description="the run that made it, if an agent did")]
     approval: Annotated[
         Literal["pending", "approved", "rejected"] | None,
         Field(description="the approval of an agent's schedule; null if none is needed"),
     ]
-    cost: Annotated[ScheduleCost | None, Field(description="null for a schedule without a prompt, and in lists")] = None
+    cost: Annotated[ScheduleCost | None, Field(description="null if its runs cost nothing that is known here")] = None
     next: Annotated[list[At], Field(description="with dryRun: the next five times")] = []
     recent: Annotated[list[RunSummary], Field(description="with recent: the latest ledger rows")] = []
 
@@ -121,6 +122,7 @@ class Attempt(Shape):
     outcome: str
     rung: Rung | None
     error: str | None
+    node: Annotated[str | None, Field(description="the node that made it")]
 
 
 class RunDelivery(Shape):
@@ -176,10 +178,13 @@ class Run(Shape):
     usage: Usage | None
     cost: Annotated[float | None, Field(description="in US dollars; null if unknown")]
     priced: Priced
+    node: Annotated[str | None, Field(description="the node that runs it, or ran it last")]
+    run_on: Annotated[list[str], Field(description="labels of which a node needs one to begin it")] = []
     count: Annotated[int, Field(description="number of instants that the row covers, if more than one")] = 1
     planned_until: At | None = None
     reply: str | None = None
     output: str | None = None
+    stderr: Annotated[str | None, Field(description="what a command wrote to stderr")] = None
     delivery: Annotated[RunDelivery | None, Field(description="first of `deliveries`, or why there is none")] = None
     deliveries: Annotated[list[RunDelivery], Field(description="one for each recipient")] = []
     blocked_by: RunId | None = None
@@ -284,7 +289,7 @@ class Received(Shape):
 
 
 class Pause(Shape):
-    """When the pause ends; without `until`, when it is resumed."""
+    """When the pause ends; without `until`, it lasts until the schedule is resumed."""
 
     until: At | None = None
 
@@ -308,7 +313,10 @@ class PastInstants(Shape):
 
     instants: int
     by_slug: Annotated[dict[str, int], Field(description="the same by schedule")]
-    estimate: Annotated[float | None, Field(description="what they may cost, in US dollars; null if unknown")]
+    estimate: Annotated[
+        float | None,
+        Field(description="what they may cost in US dollars, from recorded costs; null: unknown; 0: no prompts"),
+    ]
 
 
 class StoppedBackfill(Shape):
@@ -318,7 +326,7 @@ class StoppedBackfill(Shape):
 
 
 class PausedTogether(Shape):
-    """What was paused or resumed."""
+    """The schedules that were paused or resumed."""
 
     slugs: list[str]
     count: int
@@ -342,6 +350,13 @@ class Upcoming(Shape):
     is_cut: Annotated[bool, Field(description="whether that is earlier than requested")]
 
 
+class ExcludedTime(Shape):
+    """Adjacent days on which a schedule does not run."""
+
+    from_: Annotated[At, Field(alias="from")]
+    until: At
+
+
 class TimelineRow(Shape):
     """One schedule on the time axis."""
 
@@ -355,12 +370,14 @@ class TimelineRow(Shape):
     whole_since: Annotated[At, Field(description="the runs are complete from this time on")]
     planned: Annotated[list[At], Field(description="upcoming instants, in order")]
     whole_until: Annotated[At, Field(description="the instants are complete until this time")]
+    excluded: Annotated[list[ExcludedTime], Field(description="days on which it does not run")]
 
 
 class OtherRow(TimelineRow):
-    """The heartbeat, a workflow or a quota slot on the time axis."""
+    """The heartbeat, a handler of a workflow or a quota slot on the time axis."""
 
     slug: Annotated[str, Field(description="`heartbeat`, `workflow:ID` or `slot:NAME`")]
+    handler: Annotated[str | None, Field(description="of a workflow: the producer or consumer; null if unknown")]
 
 
 class Timeline(Shape):

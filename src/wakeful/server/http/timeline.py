@@ -41,7 +41,8 @@ def routes(app: Wakeful) -> APIRouter:
         slugs: Slugs = None,
     ) -> Response:
         """At most 120 ledger rows and 120 instants for each, complete between `wholeSince` and `wholeUntil`. The first
-        page also has `others`: the heartbeat, workflows and quota slots with planned instants."""
+        page also has `others`: the heartbeat, workflows and quota slots with planned instants. Each handler of a
+        workflow has a row."""
         now = app.moment().now
         first = max(now - AROUND, 0) if since is None else instant_of(since, "since")
         last = min(now + AROUND, INSTANT_MAX) if until is None else instant_of(until, "until")
@@ -53,8 +54,8 @@ def routes(app: Wakeful) -> APIRouter:
         shown = [row for row in others if (q or "").casefold() in row.slug.casefold()]
 
         def page(tx: Tx, now: Instant) -> str:
-            chosen = queries.chosen(tx, choice, now=now)
-            rows = timeline.rows(tx, chosen.schedules, now=now, since=first, until=last)
+            chosen = queries.chosen(tx, choice, now=now, terms=app.terms)
+            rows = timeline.rows(tx, chosen.schedules, now=now, since=first, until=last, terms=app.terms)
             return encode(
                 {
                     "since": format_instant(first),

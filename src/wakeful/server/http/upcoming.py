@@ -35,7 +35,7 @@ def routes(app: Wakeful) -> APIRouter:
         ahead = await app.upcoming(last, limit=limit)
         return JSONResponse(
             {
-                "upcoming": [_fire(upcoming) for upcoming in ahead.instants],
+                "upcoming": [fire_json(upcoming) for upcoming in ahead.instants],
                 "until": format_instant(max(ahead.until, 0)),
                 "isCut": ahead.is_cut,
             }
@@ -44,7 +44,8 @@ def routes(app: Wakeful) -> APIRouter:
     return router
 
 
-def _fire(upcoming: Upcoming) -> dict[str, str | None]:
+def fire_json(upcoming: Upcoming) -> dict[str, str | None]:
+    """The JSON shape of an upcoming start."""
     return {
         "slug": upcoming.slug,
         "kind": upcoming.kind,

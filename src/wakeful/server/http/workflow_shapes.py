@@ -13,7 +13,7 @@ MessageStatus = Literal["pending", "reserved", "consumed", "skipped"]
 
 
 class Counts(Shape):
-    """Number of messages of each status in a topic, summed over its consumers."""
+    """The number of messages with each status in a topic, added up over its consumers."""
 
     pending: int
     reserved: int
@@ -154,6 +154,24 @@ class Skipped(Shape):
 
     topic: Name
     skipped: int
+
+
+class ReplayMessages(Shape):
+    """Skipped messages to make pending again."""
+
+    ids: Annotated[
+        list[str] | None, Field(min_length=1, max_length=1_000, description="default: all that are skipped")
+    ] = None
+    consumer: Annotated[
+        Name | None, Field(description="only for this consumer; default: all consumers of the topic")
+    ] = None
+
+
+class ReplayedMessages(Shape):
+    """The result: each message counts once for each consumer it was skipped for."""
+
+    topic: Name
+    messages: int
 
 
 class Resolve(Shape):

@@ -17,6 +17,7 @@ from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import parse_instant
 from wakeful.core.workflow.answers import read_message
 from wakeful.core.workflow.definition import NAME_PATTERN, WORKFLOW
+from wakeful.features.schedules.ledger import Search
 from wakeful.server.http import workflow_shapes as shapes
 from wakeful.server.http.etags import if_match, if_match_found, if_none_match, tag_of
 from wakeful.server.http.requests import new_router, read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
@@ -93,9 +94,8 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         workflow."""
         before_id, known = run_cursor(cursor), known_name(name)
         try:
-            return await runs_page(
-                app, f"workflow:{known}", limit=limit, before_id=before_id, outcome=outcome, with_handlers=True
-            )
+            wanted = Search(f"workflow:{known}", outcome)
+            return await runs_page(app, wanted, limit=limit, before_id=before_id, with_handlers=True)
         except NotFound:
             await _shown(app, known)  # nothing has run yet, or the workflow never existed
             return JSONResponse({"runs": [], "next": None})
@@ -145,7 +145,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         force: Force = False,
         if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None,
     ) -> Response:
-        """Objects merge, null removes, everything else replaces; then it is deployed like any other."""
+        """Objects merge, null removes, everything else replaces. The result is deployed like any other definition."""
         changes = await read_json(request)
         if not isinstance(changes, Mapping):
             refuse("", "a patch is a JSON object; write {…}")
@@ -193,7 +193,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Workflow, "The new state."), **problems(404)},
     )
     async def pause_workflow(name: IdPath, request: Request) -> Response:
-        """Nothing starts until it is resumed; a running handler finishes."""
+        """No handler starts until the workflow is resumed; a running one finishes."""
         await read_object(request, known=())
         await app.workflows.pause(known_name(name))
         return await _shown(app, name)
@@ -204,7 +204,7 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Workflow, "The new state."), **problems(404, 409)},
     )
     async def resume_workflow(name: IdPath, request: Request, force: Force = False) -> Response:
-        """Makes it active and clears its error. An uncertain side effect must be resolved instead."""
+        """Makes the workflow active and clears its error. An uncertain side effect must be resolved instead."""
         await read_object(request, known=())
         await app.workflows.resume(known_name(name), force=force)
         return await _shown(app, name)
@@ -239,7 +239,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         status: Annotated[shapes.MessageStatus | None, Query(description="only messages with this status")] = None,
         consumer: Annotated[str | None, Query(description="only messages for this consumer")] = None,
     ) -> Response:
-        """One for each consumer of the topic."""
+        """A message is listed once for each consumer of the topic."""
         found, following = await app.workflows.messages(
             known_name(name),
             topic,
@@ -259,13 +259,29 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
     async def skip_messages(name: IdPath, topic: TopicPath, request: Request) -> Response:
         """All of them or none: 404 if one is unknown, 409 if one is reserved or consumed."""
         data = await read_object(request, known=("ids", "consumer"))
-        ids = data.get("ids")
-        if not isinstance(ids, list) or not ids or not all(isinstance(message_id, str) for message_id in ids):
-            refuse("ids", 'is not a list of message ids; write for example ["17"]')
-        if len(ids) > SKIP_MAX:
-            refuse("ids", f"has {len(ids)} ids; skip at most {SKIP_MAX} at a time")
+        ids = _ids(data.get("ids"), "skip")
         skipped = await app.workflows.skip(known_name(name), topic, ids, consumer=text_of(data, "consumer"))
         return JSONResponse({"topic": topic, "skipped": skipped})
+
+    @router.post(
+        "/{id}/topics/{topic}/replay",
+        summary="Make skipped messages pending again",
+        status_code=202,
+        openapi_extra=body(shapes.ReplayMessages, is_required=False),
+        responses={202: answer(shapes.ReplayedMessages, "Consumers see them again."), **problems(404, 409)},
+    )
+    async def replay_messages(
+        name: IdPath,
+        topic: TopicPath,
+        request: Request,
+        dry_run: Annotated[bool, Query(alias="dryRun", description="only count; nothing changes")] = False,
+    ) -> Response:
+        """All of them or none: 404 if one is unknown, 409 if one is not skipped."""
+        data = await read_object(request, known=("ids", "consumer"))
+        ids = None if data.get("ids") is None else _ids(data["ids"], "replay")
+        consumer = text_of(data, "consumer")
+        count = await app.workflows.replay(known_name(name), topic, ids, consumer=consumer, apply=not dry_run)
+        return JSONResponse({"topic": topic, "messages": count}, status_code=202)
 
     @router.post(
         "/{id}/topics/{topic}/messages",
@@ -290,6 +306,14 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         (put,) = await app.workflows.publish(known_name(name), [read_message(written, topic)])
         told = {"topic": put.topic, "id": put.message_id, "result": put.fate, "seq": put.seq}
         return JSONResponse(told, 201 if put.fate == "published" else 200)
+
+
+def _ids(ids: Any, verb: str) -> list[str]:
+    if not isinstance(ids, list) or not ids or not all(isinstance(message_id, str) for message_id in ids):
+        refuse("ids", 'is not a list of message ids; write for example ["17"]')
+    if len(ids) > SKIP_MAX:
+        refuse("ids", f"has {len(ids)} ids; {verb} at most {SKIP_MAX} at a time")
+    return ids
 
 
 def known_name(name: str) -> str:

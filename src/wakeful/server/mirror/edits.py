@@ -1,5 +1,4 @@
-"""Apply edits of definition files: through the ordinary commands, in one transaction with the record of having done
-so."""
+"""Apply edits of definition files: through the ordinary commands, recorded in the same transaction."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple

@@ -69,7 +69,7 @@ class Removal(NamedTuple):
 
 
 class Folder:
-    """See above."""
+    """Described in the module docstring."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -38,7 +38,7 @@ Known: TypeAlias = Mapping[str, tuple[KnownText, ...]]
 
 
 def digest_of(content: bytes) -> str:
-    """The digest of a text."""
+    """The digest of the text."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

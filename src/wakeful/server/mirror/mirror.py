@@ -285,7 +285,7 @@ class Mirror:
         )
 
     def _tell_of_strangers(self, names: Iterable[str]) -> None:
-        """Report folders whose name is not a slug: they are never read."""
+        """Report folders whose name is not a slug; they are never read."""
         strangers = {name for name in names if not SLUG_PATTERN.fullmatch(name)} - self._told_names
         for name in sorted(strangers)[: NAMES_TOLD_MAX - len(self._told_names)]:
             self._told_names.add(name)

@@ -1,4 +1,4 @@
-"""Reports of the mirror."""
+"""The mirror's reports."""
 
 import logging
 from collections.abc import Callable

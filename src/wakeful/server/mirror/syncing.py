@@ -111,7 +111,7 @@ class MirrorSync:
         return {
             slug: Stored(
                 slug in rows,
-                render(queries.get(tx, slug, now=now))
+                render(queries.get(tx, slug, now=now, terms=self._parts.terms.value))
                 if slug in rows and is_mirrored(rows[slug], self._which)
                 else None,
                 known[slug],
@@ -188,7 +188,7 @@ class MirrorSync:
         definition = definition_of(value, slug, before, self._which, default_zone=parts.conditions.default_zone)
         checked = check(definition, parts.conditions, now=now)
         terms, host = parts.self_scheduling.value, socket.gethostname()
-        ask = asking(terms.approvers, parts.apply, now=now)
+        ask = asking(terms.approvers, parts.apply, terms=parts.terms.value, now=now)
         proposal = await parts.store.write(
             lambda tx: propose_file(tx, checked, host=host, terms=terms, ask=ask, now=now)
         )

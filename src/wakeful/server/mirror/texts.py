@@ -1,4 +1,4 @@
-"""The two files of a schedule as texts: its definition and its last run."""
+"""A schedule's two files as text: its definition and its last run."""
 
 import json
 from collections.abc import Mapping

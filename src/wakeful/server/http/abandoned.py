@@ -1,0 +1,28 @@
+"""Ends long work when its client has disconnected: nobody reads the result, and others wait for their turn."""
+
+import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+
+async def while_connected(request: Request, work: Coroutine[Any, Any, Response]) -> Response:
+    """The response; the work is cancelled when the client disconnects. The body of the request has been read."""
+    working = asyncio.create_task(work)
+    leaving = asyncio.create_task(_disconnected(request))
+    try:
+        await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return working.result() if working.done() else Response()  # which nobody reads
+    finally:
+        for task in (working, leaving):
+            if task.cancel():
+                with suppress(asyncio.CancelledError):
+                    await task
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
