@@ -25,7 +25,7 @@ MINUTES ?= 240
 # For every Python and system at once, with hashes, and without the address of an index.
 COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-emit-index-url --no-emit-find-links
 
-.PHONY: help venv up dist docs check test test-agents record-agents torture worlds bench audit pictures format lock clean
+.PHONY: help venv up dist docs check test test-agents record-agents torture worlds bench audit pictures page-speed format lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,7 +67,8 @@ check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/lint-imports
 
 test: $(STAMP) ## all tests
-	$(BIN)/pytest -q -n $(JOBS) --dist worksteal -m "not torture and not agents"
+	@$(BIN)/python tools/test_programs.py
+	$(BIN)/pytest -q -n $(JOBS) --dist worksteal
 
 test-agents: $(STAMP) ## seven real command-line agents against a model server on loopback (Node; half an hour)
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
@@ -78,6 +79,7 @@ record-agents: $(STAMP) ## record again what the real agents print, for the fast
 	PYTHONPATH=tests $(BIN)/python -m agents.record
 
 torture: $(STAMP) ## what is too long for make test: long fault tests, all cases, more examples
+	@$(BIN)/python tools/test_programs.py
 	WAKEFUL_THOROUGH=1 $(BIN)/pytest -q -m "torture or hypothesis"
 
 worlds: $(STAMP) ## random worlds with everything in them, bounded (SEEDS=400 FIRST=1 MINUTES=240)
@@ -85,6 +87,9 @@ worlds: $(STAMP) ## random worlds with everything in them, bounded (SEEDS=400 FI
 
 bench: $(STAMP) $(PEERS_STAMP) ## ours beside its peers, in one run (QUICK=1: three minutes)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
+
+page-speed: $(STAMP) ## how fast the page is with ten thousand schedules (needs Chromium)
+	$(BIN)/python tools/page_speed.py
 
 pictures: $(STAMP) ## the pictures of the docs, from the demo (needs Chromium)
 	$(BIN)/python docs/pictures/take.py
@@ -107,7 +112,7 @@ format: $(STAMP) ## rewrite the sources in the house format
 
 lock: ## compile the pinned requirements again (needs uv on the PATH)
 	$(COMPILE) --group dev pyproject.toml -o requirements/dev.txt
-	$(COMPILE) --extra postgres --extra apprise --extra mcp --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
+	$(COMPILE) --extra postgres --extra apprise --extra mcp --extra celery --extra otel --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
 
 clean: ## remove what the targets made
 	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site

@@ -12,7 +12,10 @@ class Measure(NamedTuple):
     what: str
 
 
-GROWTH: Final = ("stats", "timeline", "list", "runs", "healthz", "metrics", "prune", "backup")
+GROWTH: Final = (
+    *("stats", "timeline", "list", "troubled", "show", "why", "runs", "failed runs", "upcoming", "today", "cost"),
+    *("agents", "export", "outbox", "healthz", "metrics", "start", "prune", "backup"),
+)
 GROWN: Final = (
     "10,000 rows",
     "100,000 rows",
@@ -52,6 +55,9 @@ _ALL: Final = (
         "workflow messages", "/s", "more", "from producer through topic to consumer, in three phases, 20 workflows"
     ),
     Measure("tick, idle workflows", "ms", "less", "one tick of the engine with 10,000 idle workflows"),
+    Measure("simulated fires", "/s", "more", "in a process of its own, from the call to the answer"),
+    Measure("difference of a draft", "s", "less", "what a draft changes in a week of a hundred schedules"),
+    Measure("lateness beside a simulation", "ms", "less", "the worst start of a one-second schedule meanwhile"),
     *(
         Measure(f"growth, {name}, {grown}", "ms", "less", "one request, one step of pruning, or a backup")
         for grown in GROWN

@@ -54,6 +54,7 @@ def plan(sizes: Sizes) -> list[Group]:
         *(_idle(sizes, store) for store in _STORES),
         *(_rest(sizes, store) for store in _STORES),
         *(_workflows(sizes, store) for store in _STORES),
+        _simulation(sizes),
         *(_growth(sizes, store) for store in _STORES),
         _cron(sizes),
     ]
@@ -237,7 +238,11 @@ def _rest(sizes: Sizes, store: Store) -> Group:
         store,
         sizes.lateness_repeats,
         (Case(OURS, "ours.rest", seconds), Case(BARE_ROUTE, "ours.rest_bare", seconds)),
-        tuple(name for name in MEASURES if name.startswith("REST, ") or " beside " in name),
+        (
+            *(name for name in MEASURES if name.startswith("REST, ")),
+            "lateness beside REST",
+            "lateness beside manual runs",
+        ),
     )
 
 
@@ -248,6 +253,16 @@ def _workflows(sizes: Sizes, store: Store) -> Group:
         sizes.lateness_repeats,
         (Case(OURS, "ours.workflows", _args(messages=sizes.messages, idle=sizes.idle_workflows)),),
         ("workflow messages", "tick, idle workflows"),
+    )
+
+
+def _simulation(sizes: Sizes) -> Group:
+    return Group(
+        "simulation",
+        "sqlite",
+        sizes.lateness_repeats,
+        (Case(OURS, "ours.simulation", _args(fires=sizes.simulated_fires)),),
+        ("simulated fires", "difference of a draft", "lateness beside a simulation"),
     )
 
 

@@ -32,6 +32,7 @@ class Sizes:
     ledger_rows: tuple[int, ...]
     messages: int
     idle_workflows: int
+    simulated_fires: int
     cron_steps: int
     cron_repeats: int
 
@@ -66,6 +67,7 @@ FULL: Final = Sizes(
     ledger_rows=(10_000, 100_000, 1_000_000, 5_000_000),
     messages=40_000,
     idle_workflows=10_000,
+    simulated_fires=100_000,
     cron_steps=20_000,
     cron_repeats=3,
 )
@@ -93,6 +95,7 @@ QUICK: Final = Sizes(
     ledger_rows=(10_000, 100_000),
     messages=10_000,
     idle_workflows=10_000,
+    simulated_fires=30_000,
     cron_steps=2_000,
     cron_repeats=1,
 )

@@ -41,6 +41,8 @@ TARGETS: Final = (
     Target("idle cpu", "postgres", 0.02),
     Target("idle rss", "postgres", 80),
     Target("start", "postgres", 1.5),
+    Target("simulated fires", "sqlite", 10_000),
+    Target("difference of a draft", "sqlite", 1),
     *(
         Target(measure, store, bound, "fastapi")
         for store in STORES

@@ -29,6 +29,8 @@ send_token_by_default()
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     promises.mark(items)
+    # One worker waits while the others compute; at the end, the others would have to wait for it.
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
 
 
 def pytest_collection_finish() -> None:

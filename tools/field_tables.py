@@ -24,14 +24,19 @@ def definition_tables() -> str:
     """What users write in JSON: schedules and workflows."""
     actions = {described.name for described in OBJECTS.values()}
     parts: dict[str, Object[Any]] = {one.name: one for one in _inside(OPTIONS) if one.name not in actions}
-    lines = ["## Schedule", "", "Exactly one of `prompt`, `command`, `http`, `call` and `event` is required.", ""]
+    lines = [
+        "## Schedule",
+        "",
+        "Exactly one of `prompt`, `command`, `http`, `call`, `dispatch` and `event` is required.",
+        "",
+    ]
     lines += [*_rows(SCHEDULE), "## Timings", "", "The `schedule` of a definition has one of these types.", ""]
     for name, one in TIMING_TYPES.items():
         if one.alias_of == "once":
             continue
         lines += _section(f'{one.fields.name}: `"type": "{name}"`', one.fields.only(without=("type",)))
     lines += ["## Actions", ""]
-    for described in OBJECTS.values():
+    for described in (inner for one in OBJECTS.values() for inner in (one, *_inside(one))):
         lines += _section(described.name, described)
     lines += ["## Parts of a schedule", ""]
     for described in parts.values():
@@ -89,7 +94,7 @@ def _section(title: str, described: Object[Any]) -> Iterator[str]:
 def _rows(described: Object[Any]) -> Iterator[str]:
     yield from ("| name | type | default | meaning |", "|---|---|---|---|")
     for field in described:
-        cells = (f"`{field.name}`", field.kind.words, _default(field), field.says)
+        cells = (f"`{field.name}`", field.kind.words, _default(field), field.help)
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
     yield ""
 

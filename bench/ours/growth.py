@@ -1,10 +1,13 @@
-"""What becomes slower as a store grows: requests of the page, pruning and backup.
+"""What becomes slower as a store grows: requests of the page and of the command line, the start, pruning and backup.
 
 With a ledger of a given length, with deliveries that cannot be sent and unread messages, or with many open connections.
+The processor time of the daemon is a fact of each figure: it depends less on other load than the elapsed time does. On
+PostgreSQL the server's share is not part of it.
 """
 
 import argparse
 import asyncio
+import resource
 import socket
 import subprocess
 import sys
@@ -19,18 +22,35 @@ from bench.ours.ledger import OFTEN, fill
 from bench.ours.setup import make_app
 from wakeful import Wakeful
 
-REPEATS: Final = 7
+REPEATS: Final = 25
 SCHEDULES: Final = 400
 PRUNED: Final = 500  # as many as the engine deletes in one step
+PRUNINGS: Final = 5
 TOTALLED: Final = 10_000
 REQUESTS: Final = {
     "stats": f"/api/schedule/{OFTEN}/stats",
     "timeline": "/api/timeline",
     "list": "/api/schedule?limit=50&recent=20",
+    "troubled": "/api/schedule?troubled=true",
+    "show": f"/api/schedule/{OFTEN}",
+    "why": f"/api/schedule/{OFTEN}/why",
     "runs": "/api/runs?limit=50",
+    "failed runs": "/api/runs?limit=50&outcome=failed",
+    "upcoming": "/api/upcoming",
+    "today": "/api/today",
+    "cost": "/api/cost",
+    "agents": "/api/agents",
+    "export": "/api/export",
+    "outbox": "/api/deliveries?limit=50",
     "healthz": "/healthz",
     "metrics": "/metrics",
 }
+SETTINGS: Final = """
+[limits]
+every_min = "1s"
+ledger_days = 36500
+"""
+"""The daemon deletes nothing while it is measured: one step of pruning is measured separately."""
 
 _ADDRESSEE: Final = "INSERT INTO addressees (channel, recipient, fence) VALUES ('dead', 'anyone', 0)"
 _DELIVERIES: Final = """
@@ -60,9 +80,11 @@ async def prepare(store: str, options: argparse.Namespace) -> None:
             await _change(app, _ADDRESSEE)
             await _change(app, _DELIVERIES, count=options.pending, now=now)
             await _change(app, _MESSAGES, count=options.pending, now=now)
-        began = time.perf_counter()
-        await app._open.store.write(lambda tx: tx.runs.prune(before=now - 3_600_000, limit=PRUNED))
-        emit(f"growth, prune, {options.name}", (time.perf_counter() - began) * 1000)
+        began, used = time.perf_counter(), time.process_time()
+        for _ in range(PRUNINGS):
+            await app._open.store.write(lambda tx: tx.runs.prune(before=now - 3_600_000, limit=PRUNED))
+        elapsed, cpu = (time.perf_counter() - began) / PRUNINGS, (time.process_time() - used) / PRUNINGS
+        emit(f"growth, prune, {options.name}", elapsed * 1000, cpu_ms=cpu * 1000)
 
 
 async def _sum_up(app: Wakeful) -> None:
@@ -83,13 +105,27 @@ def measure(daemon: Daemon, options: argparse.Namespace) -> None:
         for _ in range(options.connections):
             open_connections.enter_context(socket.create_connection((daemon.host, daemon.port)))
         for name, path in REQUESTS.items():
-            emit(f"growth, {name}, {options.name}", daemon.timed(path, REPEATS) * 1000)
+            used = daemon.cpu()
+            elapsed = daemon.timed(path, REPEATS)
+            cpu_ms = (daemon.cpu() - used) * 1000 / REPEATS
+            emit(f"growth, {name}, {options.name}", elapsed * 1000, cpu_ms=cpu_ms)
     if "://" not in options.store:
-        began = time.perf_counter()
+        copy = Path(f"{options.store}.copy")
+        began, used = time.perf_counter(), _used()
         program = str(Path(sys.executable).with_name("wakeful"))
-        argv = [program, "--home", str(daemon.home), "backup", f"{options.store}.copy"]
+        argv = [program, "--home", str(daemon.home), "backup", str(copy)]
         subprocess.run(argv, check=True, capture_output=True)  # noqa: S603 - our own command, with arguments made here
-        emit(f"growth, backup, {options.name}", (time.perf_counter() - began) * 1000)
+        elapsed = time.perf_counter() - began
+        emit(
+            f"growth, backup, {options.name}", elapsed * 1000, cpu_ms=(_used() - used) * 1000, bytes=copy.stat().st_size
+        )
+        copy.unlink()
+
+
+def _used() -> float:
+    """Seconds of processor time of processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
@@ -101,7 +137,10 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=0)
     options = parser.parse_args()
     asyncio.run(prepare(options.store, options))
-    with Daemon(options.store) as daemon:
+    began = time.perf_counter()
+    with Daemon(options.store, SETTINGS) as daemon:
+        started_in = time.perf_counter() - began
+        emit(f"growth, start, {options.name}", started_in * 1000, cpu_ms=daemon.cpu() * 1000)
         measure(daemon, options)
 
 

@@ -5,7 +5,7 @@ minutes old. Going through the engine would take hours for a million rows.
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from wakeful import New, Wakeful, every
 from wakeful.core.schedule.actions import Command
@@ -27,7 +27,9 @@ SELECT n, 'schedule', CASE WHEN n % 2 = 0 THEN :often ELSE :lowest + n / 2 % :sc
   at + 40 + n % 50, 0
 FROM planned
 """
+# The next run gets an id after these.
 _COUNT_IDS: Final = "UPDATE counters SET value = :rows WHERE name = 'run_id'"
+_COUNT_IDS_POSTGRES: Final = "SELECT setval('run_ids', :rows)"
 
 
 async def fill(app: Wakeful, *, schedules: int, rows: int) -> None:
@@ -53,7 +55,10 @@ async def fill(app: Wakeful, *, schedules: int, rows: int) -> None:
             "apart": APART,
         }
         await store.write(partial(_run, _ADD, params))
-    await store.write(partial(_run, _COUNT_IDS, {"rows": rows}))
+    if store.is_exclusive:
+        await store.write(partial(_run, _COUNT_IDS, {"rows": rows}))
+    else:  # PostgreSQL
+        await store.write(lambda tx: cast("Any", tx).db.rows(_COUNT_IDS_POSTGRES, rows=rows))
 
 
 def _run(sql: str, params: dict[str, Any], tx: Any) -> None:

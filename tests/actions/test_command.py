@@ -31,9 +31,9 @@ def action() -> CommandAction:
 
 
 async def test_output_and_rungs(action: CommandAction, fire: Fire, ladder: Any) -> None:
-    """A program that exits with 0 is done, with both its outputs, and was on record before it ran."""
+    """A program that exits with 0 is done, with both its outputs apart, and was on record before it ran."""
     result = await action.perform(Command(("sh", "-c", "echo out; echo err >&2")), fire, ladder)
-    assert result == Done(output="out\nerr\n")
+    assert result == Done(output="out\n", stderr="err\n")
     assert ladder.rungs == ["sent", "started"]
     assert ladder.process is not None and ladder.process.pid > 1
 
@@ -157,7 +157,7 @@ async def test_too_many_arguments(action: CommandAction, fire: Fire, ladder: Any
 async def test_exit_code_and_last_line(action: CommandAction, fire: Fire, ladder: Any) -> None:
     """A failure names the exit code and the last line said, and keeps the whole output."""
     result = await action.perform(Command(("sh", "-c", "echo start; echo 'no such table' >&2; exit 3")), fire, ladder)
-    assert result == Failed("exited with 3: no such table", output="start\nno such table\n")
+    assert result == Failed("exited with 3: no such table", output="start\n", stderr="no such table\n")
 
 
 async def test_killed_by_a_signal(action: CommandAction, fire: Fire, ladder: Any) -> None:

@@ -92,6 +92,7 @@ async def test_a_request(action: HttpAction, server: Server, fire: Fire, ladder:
     assert (request.method, request.path, request.query["x"]) == ("PUT", "/jobs/1", "ä")
     assert request.headers.getall("Idempotency-Key") == ["report-key-1"]
     assert request.headers["X-Wakeful-Run"] == "42"
+    assert request.headers["X-Wakeful-Attempt"] == str(fire.attempt)
     assert request.headers["X-Mine"] == "yes"
     assert request.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert ladder.rungs == ["sent"]

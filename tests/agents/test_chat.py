@@ -16,6 +16,7 @@ from agents.conftest import make_fire
 from agents.server import ChatServer, broken_off, constant, endless, hangs_up
 from climbing import Eventually, RecordingLadder
 from wakeful.core.run.results import Done, Failed, Result, Throttled
+from wakeful.core.run.traces import attempt_of, turn_of
 from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.agents.anthropic import TOKENS_MAX, VERSION, anthropic_agent
@@ -132,6 +133,14 @@ async def test_an_anthropic_turn(chat: ChatServer, open_desk: Callable[..., Desk
     assert asked.headers["Idempotency-Key"] == "k1"
 
 
+async def test_a_traced_turn_passes_its_span_on(chat: ChatServer, desk: Desk) -> None:
+    """The model gets the span of the turn, which is inside that of the attempt."""
+    chat.says(openai_says("all is well"))
+    attempt = attempt_of("k1", 1, 1_769_763_600_000)
+    await desk.action.perform(Prompt("hello"), make_fire(traceparent=attempt.traceparent), desk.ladder)
+    assert chat.asked[0].headers["traceparent"] == turn_of(attempt).traceparent
+
+
 async def test_the_definition_overrides_the_agent(chat: ChatServer, open_desk: Callable[..., Desk]) -> None:
     """Model, system text and limit of tokens."""
     desk = open_desk(system="be brief", max_tokens=5)
@@ -207,6 +216,21 @@ async def test_throttled_and_failing_endpoints(
     chat.says(error, status=500)
     result = await desk.turn()
     assert isinstance(result, Failed) and not result.permanent
+
+
+@pytest.mark.parametrize("make_agent", [openai_agent, anthropic_agent])
+async def test_an_error_costs_nothing_unless_a_gateway_lost_the_answer(
+    chat: ChatServer, open_desk: Callable[..., Desk], make_agent: Any
+) -> None:
+    """A wrong key or an overloaded model is not billed. A gateway does not know whether its model has answered."""
+    desk = open_desk(make_agent)
+    refused = {}
+    for status in (400, 401, 429, 500, 502, 503, 504, 529):
+        chat.says({"error": {"message": "no"}}, status=status)
+        result = await desk.turn()
+        assert isinstance(result, Failed)
+        refused[status] = result.is_refused
+    assert [status for status, is_refused in refused.items() if not is_refused] == [502, 504]
 
 
 @pytest.mark.parametrize(

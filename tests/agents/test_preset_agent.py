@@ -13,7 +13,8 @@ from climbing import RecordingLadder
 from wakeful.core.run.results import Done, Failed, Result, Throttled
 from wakeful.core.run.runs import Trigger
 from wakeful.core.schedule.actions import Prompt
-from wakeful.core.time.instants import SECOND, Instant
+from wakeful.core.slot.windows import UsageWindow
+from wakeful.core.time.instants import DAY, HOUR, SECOND, Instant
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.agents.preset_agent import PresetAgent, PresetSettings
 from wakeful.integrations.agents.presets.catalogue import PRESETS
@@ -46,7 +47,9 @@ class Desk:
         self.session_id: str | None = None
         preset = PRESETS[player.path.name]
         made = PresetSettings(preset, str(player.path), cwd=str(folder), **settings)
-        self.agent = PresetAgent(made, self.clock, SessionNotes(folder / "agents"), grace=500)
+        self.windows: list[tuple[UsageWindow, ...]] = []
+        notes = SessionNotes(folder / "agents")
+        self.agent = PresetAgent(made, self.clock, notes, grace=500, on_windows=self._on_windows)
         receipts = Receipts(b"0123456789abcdef", None)
         self.action = TurnAction({"default": self.agent}, self.clock, sessions=self._session, receipts=receipts)
 
@@ -55,6 +58,9 @@ class Desk:
         result = await self.action.perform(Prompt(text, session_config=config), fire, RecordingLadder())
         self.session_id = getattr(result, "session_id", None) or self.session_id
         return result
+
+    async def _on_windows(self, windows: tuple[UsageWindow, ...]) -> None:
+        self.windows.append(windows)
 
     async def _session(self, fire: Fire) -> str | None:
         return self.session_id
@@ -174,6 +180,29 @@ async def test_codex_stores_the_second_of_a_reset_and_prints_the_minute(
             one.player.forget_stored()
         result = await one.turn(**config)
         assert isinstance(result, Throttled) and result.until == until
+
+
+@pytest.mark.parametrize("program", ["claude", "codex"])
+async def test_the_windows_of_the_account_are_reported(desk: Callable[..., Desk], tmp_path: Path, program: str) -> None:
+    """Claude Code prints them, Codex stores them: five hours, all used, and seven days, of which 40 % are."""
+    found = recording(program, "limit")
+    reset = (found.reset_at or 0) * SECOND
+    one = desk(program, "limit", env={"HOME": str(tmp_path / "home"), "TZ": "UTC"})
+    one.clock.behind = SystemClock().read().now - round(found.recorded_at * SECOND)
+    await one.turn()
+    assert one.windows == [
+        (
+            UsageWindow("five_hour", 100.0, reset, 5 * HOUR, is_exhausted=True),
+            UsageWindow("seven_day", 40.0, reset + DAY, 7 * DAY),
+        )
+    ]
+
+
+async def test_a_program_that_reports_no_windows(desk: Callable[..., Desk]) -> None:
+    """Without a subscription there are none."""
+    one = desk("claude", "ok")
+    assert isinstance(await one.turn(), Done)
+    assert one.windows == []
 
 
 async def test_codex_home_moves_the_rollout_files(desk: Callable[..., Desk], tmp_path: Path) -> None:

@@ -414,7 +414,7 @@ async def test_a_model_that_would_be_an_option(stage: Stage) -> None:
 async def test_a_config_the_agent_cannot_use(stage: Stage) -> None:
     """Refused with the agent's own words; what it does not know at all is refused when it is due, too."""
     unfit = stage.action.check(Prompt("hi", session_config={"bad": 1}))
-    assert unfit == FieldError("agent", "agent 'default': this will not do")
+    assert unfit == FieldError("agent", "'default' cannot be used: this will not do")
     wrong = stage.action.check(Prompt("hi", session_config={"worse": 1}))
     assert wrong is not None and "sessionConfig.worse is not supported" in wrong.message
     assert await stage.turn(worse=1) == Failed(wrong.message, permanent=True)

@@ -7,8 +7,10 @@ every instant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -33,6 +35,7 @@ from wakeful.core.schedule.cadence import (
     turn_back,
 )
 from wakeful.core.schedule.policies import NO_RETRY
+from wakeful.core.time.excluded_days import ExcludedDays
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, parse_instant
 from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, instants_after, next_after
 
@@ -96,7 +99,24 @@ STEPS = st.one_of(
     st.tuples(st.just("resume"), st.none()),
     st.tuples(st.just("edit"), st.none()),
     st.tuples(st.just("back"), st.integers(MINUTE, 20 * HOUR)),
+    st.tuples(st.just("exclude"), st.none()),
 )
+
+
+@st.composite
+def exclusions(draw: st.DrawFn, now: int) -> ExcludedDays | None:
+    """No day, or some of those around now."""
+    today = now // DAY
+    days = draw(st.sets(st.integers(today - 2, today + 4), max_size=4))
+    return ExcludedDays(draw(st.sampled_from(ZONES)), tuple(sorted(days))) if days else None
+
+
+def is_on(excluded: ExcludedDays | None, at: int) -> bool:
+    """Whether the day in the zone is excluded, found without the code under test."""
+    if excluded is None:
+        return False
+    shown = datetime.fromtimestamp(at / 1000, ZoneInfo(excluded.zone)).date()
+    return (shown - date(1970, 1, 1)).days in excluded.days
 
 
 def instants_in(timing: Timing, after: int, until: int) -> list[int]:
@@ -119,6 +139,7 @@ class World:
 
     rules: Rules
     now: int
+    excluded: ExcludedDays | None = None
     cadence: Cadence = field(init=False)
     ledger: dict[int, Start | Gap] = field(default_factory=dict)
     runs: dict[int, Run] = field(default_factory=dict)
@@ -204,12 +225,31 @@ class World:
             if due is None or due > self.now:
                 return
             state = self.cadence.state
-            plan = ring(self.cadence, self.rules, now=self.now, gap_reason="outage", taken=self.taken())
+            plan = ring(
+                self.cadence,
+                self.rules,
+                now=self.now,
+                gap_reason="outage",
+                taken=self.taken(),
+                excluded=self.excluded,
+            )
             assert state in ("active", "paused"), "L2: what is off never fires"
+            self._check_excluded(plan)
             self.accept(plan, self.rules.timing)
             if is_spent(self.rules, self.cadence.next_at) and self.cadence.open_run_id is None:
                 self.cadence = self.cadence._replace(state="done")
         raise AssertionError("L3: the next time is not after now")
+
+    def _check_excluded(self, plan: Plan) -> None:
+        for row in plan.rows:
+            if isinstance(row, Start):
+                assert not is_on(self.excluded, row.planned_at), "no instant on an excluded day runs"
+            elif row.reason not in ("paused", "disabled"):
+                covered = self._covered(row, self.rules.timing, self.taken())
+                assert {is_on(self.excluded, at) for at in covered} == {row.reason == "excluded"}
+
+    def exclude(self, excluded: ExcludedDays | None) -> None:
+        self.excluded = excluded
 
     def run_now(self, _: Any) -> None:
         if self.cadence.open_run_id is None:
@@ -268,6 +308,8 @@ def test_whatever_happens_rows_tile_the_planned_instants(steps_max: int, data: s
     start = data.draw(st.sampled_from(STARTS))
     world = World(data.draw(rules(data.draw(timings(start)))), start)
     for name, argument in data.draw(st.lists(STEPS, min_size=3, max_size=steps_max)):
+        if name == "exclude":
+            argument = data.draw(exclusions(world.now))  # noqa: PLW2901 - drawn only when needed
         if name == "edit":
             argument = data.draw(rules(data.draw(timings(world.now))))  # noqa: PLW2901 - drawn only when needed
         getattr(world, name)(argument)
@@ -297,6 +339,24 @@ def test_an_outage_of_any_length_is_decided_in_one_ring_unless_a_backlog_waits(d
         assert chosen.catch_up == "all"
         waiting = instants_in(chosen.timing, plan.cadence.planned_through, plan.cadence.catch_up_until)
         assert 1 <= len(waiting) < chosen.catch_up_max
+
+
+@settings(max_examples=examples(150), deadline=None)
+@given(data=st.data())
+def test_after_an_outage_the_latest_instant_that_is_not_excluded_is_caught_up(data: st.DataObject) -> None:
+    """L1 and L4: one start at most, and as many rows as stretches of days; nothing due is left over."""
+    start = data.draw(st.sampled_from(STARTS))
+    chosen = replace(data.draw(rules(data.draw(timings(start)))), catch_up="once", lateness_max=None)
+    excluded = data.draw(exclusions(start))
+    world = World(chosen, start, excluded)
+    world.advance(data.draw(st.integers(0, 6 * DAY)))
+    cadence = world.cadence
+    world.tick(None)
+    due = instants_in(chosen.timing, cadence.planned_through, world.now - chosen.offset)
+    ran = [at for at, row in world.ledger.items() if isinstance(row, Start)]
+    assert ran == [at for at in due if not is_on(excluded, at)][-1:]
+    assert sorted(world.ledger) == due
+    assert len(set(world.ledger.values())) <= 2 + 2 * (0 if excluded is None else len(excluded.days))
 
 
 @settings(max_examples=examples(100), deadline=None)

@@ -184,6 +184,8 @@ def test_the_shape_in_the_contract_reads_back_as_it_stands() -> None:
         "alert": None,
         "budget": None,
         "check": None,
+        "exclude": None,
+        "runOn": None,
         "expiresAt": None,
     }
     assert definition_to_json(read(contract), full=True) == contract
@@ -347,7 +349,7 @@ def test_a_bad_field_is_refused_by_name_with_its_cure(changes: dict[str, Any], f
 
 def test_there_is_exactly_one_action() -> None:
     """None and two are refused alike, naming the choices."""
-    choices = "give exactly one of prompt, command, http, call, event"
+    choices = "give exactly one of prompt, command, http, call, dispatch, event"
     assert faults(BASE | {"call": None}) == {"action": f"missing; say what to do: {choices}"}
     both = BASE | {"prompt": "hi", "event": {"text": "x"}}
     assert faults(both) == {"event": f"prompt and call and event are mutually exclusive: {choices}"}

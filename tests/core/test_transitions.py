@@ -92,20 +92,20 @@ def test_waiting_never_moves_when_it_was_due() -> None:
 
 
 def test_closing_ends_the_row() -> None:
-    """No owner, no deadline, no next attempt."""
+    """No deadline, no next attempt; its owner shows where it ran."""
     row = closed(claim(fresh())._replace(process="{}"), DONE, now=NOW + 50, result='{"reply":"hi"}')
     assert (row.outcome, row.rung, row.ended_at, row.result) == ("succeeded", "finished", NOW + 50, '{"reply":"hi"}')
-    assert (row.owner, row.deadline_at, row.next_attempt_at, row.process, row.stuck) == (None, None, None, None, 0)
+    assert (row.owner, row.deadline_at, row.next_attempt_at, row.process, row.stuck) == (1, None, None, None, 0)
     assert not row.is_open
 
 
 def test_a_stuck_row_keeps_its_owner_and_its_process() -> None:
-    """Whoever looks sees where it hangs; when it is freed it lets go of both."""
+    """Whoever looks sees where it hangs; when it is freed it lets go of the process."""
     run = claim(fresh())._replace(process='{"pid":1}')
     row = closed(run, Close("unknown", "sent", "still there", stuck=True), now=NOW + 50, result=None)
     assert (row.outcome, row.owner, row.process, row.stuck) == ("unknown", 1, '{"pid":1}', 1)
     freed = closed(row, Close("timedOut", "sent"), now=NOW + 99, result=None)
-    assert (freed.outcome, freed.owner, freed.process, freed.stuck) == ("timedOut", None, None, 0)
+    assert (freed.outcome, freed.owner, freed.process, freed.stuck) == ("timedOut", 1, None, 0)
 
 
 def test_closing_without_a_result_keeps_the_one_it_had() -> None:

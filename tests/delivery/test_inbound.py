@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import forking
 from channels.bot_api import TOKEN, BotApi, bot_api
 from delivery.running import WITHIN, Running, daemon
@@ -34,6 +36,7 @@ async def until_health(running: Running, condition: Callable[[list[str]], Any]) 
     return about_phone(await running.until("/healthz", lambda found: condition(about_phone(found))))
 
 
+@pytest.mark.waits
 async def test_refused_polling_is_a_finding_everywhere_until_it_works_again(tmp_path: Path) -> None:
     """401, then 409, then neither: `/healthz`, `doctor` and `channels` name the error and the cure."""
     home = tmp_path / "home"

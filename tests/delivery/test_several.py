@@ -71,8 +71,9 @@ async def asking(world: World, *script: Any) -> tuple[Bench, dict[str, Any]]:
 
 @virtual
 async def test_a_turn_without_a_readable_reply_says_so_once_to_everyone_who_waits_for_it(world: World) -> None:
-    """A failed attempt before it, and a restart after it, change nothing; the run says the same."""
-    app, people = await asking(world, NO, Done(), "all is well")
+    """A failed attempt before it, output in place of a reply, and a restart after it change nothing; the run says the
+    same."""
+    app, people = await asking(world, NO, Done(output="what the agent printed"), "all is well")
     await app.add("daily", every("1d"), prompt="How is it?", deliver=TO_BOTH, retry={"times": 1, "delay": "10m"})
     await world.sleep("1d30m")
     (run,) = await app.runs("daily")

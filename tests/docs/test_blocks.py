@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click import Context
 
 from docs.blocks import ALL, LANGUAGES, ROOT, WITH_BLOCKS, Block, blocks
 from docs.machine import NEWS, Machine
 from docs.reader import DATABASE, MINUTES, THIS_RUN, WITHIN, Reader
+from wakeful.cli.main import root
 
 STARTS = re.compile(r"^(?:\S*wakeful (?:--home \S+ )?up|make up)\b", re.M)
 NEEDED = {"curl": r"^\s*curl ", "git": r"^\s*git "}
@@ -107,6 +109,10 @@ def test_what_takes_minutes_can_be_meant(block: Block) -> None:
         words = shlex.split(line, comments=True)
         if words[0] == "make":
             subprocess.run([*words, "-n"], cwd=ROOT, check=True, capture_output=True)
+        elif words[0] == "wakeful":
+            command = root.get_command(Context(root), words[1])
+            assert command is not None
+            command.make_context(words[1], words[2:])
         else:
             assert words[:2] == [".venv/bin/python", "-m"], f"{block.place}: {line}"
             import_module(WITH_PARSER[words[2]]).parser().parse_args(words[3:])

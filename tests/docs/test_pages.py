@@ -80,7 +80,8 @@ def test_the_page_on_security_has_guards() -> None:
 def test_pictures_are_small_and_used_and_taken_by_the_script() -> None:
     """Each is one that the script takes, and loads at once."""
     script = (ROOT / "docs" / "pictures" / "take.py").read_text(encoding="utf-8")
-    taken = set(re.findall(r'Picture\("([\w-]+)"', script))
+    shown = script.partition("SHOWN: Final = (")[2].partition(")")[0]
+    taken = set(re.findall(r'"([\w-]+)"', shown))
     pictures = {file.stem: file.stat().st_size for file in (ROOT / "docs" / "pictures").glob("*.png")}
     assert set(pictures) == taken
     pages = "".join(page.read_text(encoding="utf-8") for page in PAGES)
@@ -98,6 +99,7 @@ def test_the_index_names_every_page() -> None:
 
 
 SOURCE = ROOT / "src" / "wakeful"
+LAWS = (ROOT / "tests" / "worlds", SOURCE / "drill")
 FOLDERS = {entry.name for entry in SOURCE.iterdir() if entry.is_dir()}
 DOTTED = re.compile(r"`([a-z_]+(?:\.\w+)+)(?:\(\))?`")
 PATH = re.compile(r"`([\w.]+(?:/[\w.-]+)+)(?:::(\w+))?`")
@@ -129,12 +131,12 @@ def missing(dotted: str, root: Path) -> str | None:
 
 @pytest.mark.parametrize("name", ["ARCHITECTURE.md", "docs/internals.md", "docs/laws.md"])
 def test_modules_functions_and_paths_exist(name: str) -> None:
-    """Names are relative to src/wakeful, paths to that or to the root, laws to tests/worlds."""
+    """Names are relative to src/wakeful, paths to that or to the root, laws to tests/worlds or the drill."""
     text = (ROOT / name).read_text(encoding="utf-8")
     modules = [dotted for dotted in DOTTED.findall(text) if dotted.split(".")[0] in FOLDERS]
     laws = [dotted for dotted in DOTTED.findall(text) if dotted.split(".")[0].endswith("laws")]
     wrong = [dotted for dotted in modules if missing(dotted, SOURCE) is not None]
-    wrong += [law for law in laws if missing(law, ROOT / "tests" / "worlds") is not None]
+    wrong += [law for law in laws if all(missing(law, folder) is not None for folder in LAWS)]
     for path, function in PATH.findall(text):
         files = [root / path for root in (ROOT, SOURCE) if (root / path).exists()]
         if not files or (function and function not in defined(files[0])):
@@ -148,9 +150,10 @@ def test_every_law_of_the_worlds_is_on_the_page_of_laws() -> None:
     page = (ROOT / "docs" / "laws.md").read_text(encoding="utf-8")
     laws = [
         f"{file.stem}.{function.name}"
-        for file in (ROOT / "tests" / "worlds").glob("*laws.py")
+        for folder in LAWS
+        for file in folder.glob("*laws.py")
         for function in ast.parse(file.read_text(encoding="utf-8")).body
-        if isinstance(function, ast.FunctionDef) and re.match(r"L\d", ast.get_docstring(function) or "")
+        if isinstance(function, ast.FunctionDef) and re.match(r"[LS]\d", ast.get_docstring(function) or "")
     ]
     assert len(laws) >= 50
     assert [law for law in laws if f"`{law}`" not in page] == []

@@ -97,8 +97,8 @@ FAULTS = {
     "a rung of a newer release": "UPDATE runs SET rung = 'celebrated' WHERE schedule_id = 2",
     "a kind of run of a newer release": "UPDATE runs SET kind = 'party' WHERE schedule_id = 2",
     "a process nobody can read": "UPDATE runs SET process = '{', outcome = 'running', owner = 1 WHERE schedule_id = 2",
-    "an alarm of a newer release": "INSERT INTO alarms VALUES ('party', 1, 1, 1, NULL, 0)",
-    "an alarm of nothing": "INSERT INTO alarms VALUES ('schedule', 99, 1, 1, NULL, 0), ('run', 99, 1, 0, NULL, 0)",
+    "an alarm of a newer release": "INSERT INTO alarms VALUES ('party', 1, 1, 1, NULL, 0, NULL)",
+    "an alarm of nothing": "INSERT INTO alarms VALUES ('schedule', 99, 1, 1, '', 0, ''), ('run', 99, 1, 0, '', 0, '')",
     "a priority there is not": "UPDATE alarms SET priority = 7 WHERE ref = 2 OR kind = 'run'",
 }
 

@@ -8,17 +8,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import forking
-from ledger_check import Verdict, audit, read_observations
 from patience import PATIENCE
 from wakeful.app import bootstrap
 from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Every, Once
+from wakeful.drill.ledger import Verdict, audit
+from wakeful.drill.observed import read_observations
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked
 from wakeful.ports.handlers import EngineHooks
-from wakeful.ports.store import StoreUnavailable, Tx
+from wakeful.ports.store import Tx
 
 T = TypeVar("T")
 
@@ -127,14 +128,8 @@ class Field:
         self.until(lambda: self.closed() >= number, within=within)
 
     def until(self, condition: Callable[[], object], *, within: float = PATIENCE) -> None:
-        def is_met() -> bool:
-            try:
-                return bool(condition())
-            except StoreUnavailable:  # a pooler may have no connection left: look again
-                return False
-
         give_up_at = time.monotonic() + within
-        while not is_met():
+        while not condition():
             assert time.monotonic() < give_up_at, f"not within {within:g} s: {self.errors()}"
             time.sleep(0.05)
 

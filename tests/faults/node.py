@@ -1,7 +1,7 @@
 """One node as a process of its own, for fault tests: `python node.py URL NAME OBSERVED [key=value …]`.
 
-Its target writes `began` and `ended` lines to OBSERVED, as `ledger_check` reads them: each is one appending write, so
-a kill leaves whole lines or none. What can be asked of it:
+Its target writes `began` and `ended` lines to OBSERVED, as `wakeful.drill.observed` reads them: each is one appending
+write, so a kill leaves whole lines or none. What can be asked of it:
 
 - `die=OPERATION:before|after:N`: kill -9 by its own hand at the Nth commit of that operation (claim, settle, mark, …);
 - `clock=FILE`: the wall clock is off by the milliseconds in FILE, read at each look, as if somebody set it;
@@ -16,13 +16,12 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from wakeful.app import bootstrap
 from wakeful.core.schedule.actions import Call, Command
+from wakeful.drill.failpoints import FailingStore, Failpoint
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.limits import Limits
 from wakeful.engine.membership import Identity
@@ -31,53 +30,9 @@ from wakeful.integrations.actions.command import CommandAction
 from wakeful.integrations.actions.processes import SystemOrphans
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.store import Store, Tx
-
-T = TypeVar("T")
+from wakeful.ports.store import Store
 
 LIMITS = Limits(concurrency_max=50, lease=2_000, renew_every=500, shutdown_grace=5_000, ending_grace=1_000, poll=100)
-
-
-class Doomed:
-    """A store whose process dies at one chosen commit."""
-
-    def __init__(self, inner: Store, operation: str, point: str, number: int) -> None:
-        self._inner = inner
-        self._operation, self._point, self._left = operation, point, number
-
-    async def write(self, operation: Callable[[Tx], T]) -> T:
-        is_it = _name_of(operation) == self._operation
-        if is_it:
-            self._left -= 1
-        if is_it and self._left == 0 and self._point == "before":
-            return await self._inner.write(lambda tx: _die_after(operation, tx))
-        answer = await self._inner.write(operation)
-        if is_it and self._left == 0:
-            _die()
-        return answer
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
-def _die_after(operation: Callable[[Tx], T], tx: Tx) -> T:
-    """Everything was written, and nothing of it is committed."""
-    operation(tx)
-    _die()
-    raise AssertionError("nobody gets here")
-
-
-def _die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(60)  # the system takes its time
-
-
-def _name_of(operation: Callable[..., Any]) -> str:
-    while isinstance(operation, partial):
-        operation = operation.func
-    name = operation.__qualname__
-    known = {"Engine._mark.<locals>.<lambda>": "mark", "settle_and_claim": "settle"}
-    return known.get(name, name.rpartition(".")[2])
 
 
 class SetClock:
@@ -128,8 +83,7 @@ async def main(url: str, name: str, observed: Path, options: dict[str, str]) -> 
     store: Store = opened.store
     clock: Clock = opened.clock
     if "die" in options:
-        operation, point, number = options["die"].split(":")
-        store = Doomed(store, operation, point, int(number))  # type: ignore[assignment]
+        store = FailingStore(store, Failpoint.parse(options["die"]))  # type: ignore[assignment]
     if "clock" in options:
         clock = SetClock(Path(options["clock"]))  # type: ignore[assignment]
     actions: dict[type[Any], Any] = {Call: CallAction(registry), Command: CommandAction()}

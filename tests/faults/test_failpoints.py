@@ -22,6 +22,8 @@ SCHEDULES = 6
                 ("enter", "before"),
                 ("enter", "after"),
                 ("claim", "before"),
+                ("claim", "held"),
+                ("settle", "held"),
                 ("settle", "after"),
                 ("renew", "before"),
                 ("renew", "after"),

@@ -7,9 +7,9 @@ import pytest
 
 from features.kit import Bot, World, ledger, virtual
 from features.voice import Voice, beating
-from ledger_check import audit
 from wakeful import every
 from wakeful.core.time.instants import MINUTE
+from wakeful.drill.ledger import audit
 from wakeful.features.schedules.restored_store import COPIED_AT
 
 

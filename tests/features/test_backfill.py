@@ -3,6 +3,7 @@
 import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
+from features.money_kit import Spender, open_spending
 from wakeful import Conflict, Invalid, NotFound, Wakeful, cron, every, manual
 from wakeful.core.run.results import Failed
 
@@ -126,6 +127,28 @@ async def test_one_run_is_replayed(world: World) -> None:
         await app.replay(4711)
 
 
+@pytest.mark.parametrize("commits", range(4))
+@virtual
+async def test_a_crash_at_every_commit_of_a_replay_leaves_one_run_or_none(world: World, commits: int) -> None:
+    """L2 and L7: the request, the claim, the settlement. Before the first commit nothing was asked for."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("report", every("1h"))
+    await world.sleep("1h1s")
+    (old,) = await app.runs("report")
+    app.store.last = app.store.writes + commits
+    app.machine.start(app.replay(old.run_id))
+    await world.sleep("10s")
+    await app.kill()
+    app = await world.open(bot)
+    await world.sleep("1m")
+    rows = await _outside(app, "report")
+    assert rows == ([] if commits == 0 else ["01-01 01:00:00 replay succeeded"])
+    assert len(set(bot.keys)) == (1 if commits == 0 else 2), "every attempt of it has its key"
+    assert len(bot.fires) <= 3, "a crash costs one more attempt"
+    assert (await app.get("report")).consecutive_errors == 0
+
+
 @virtual
 async def test_missed_instants_are_replayed(world: World) -> None:
     """Of one schedule, or of all."""
@@ -159,3 +182,25 @@ async def test_what_cannot_be_backfilled_is_refused(world: World) -> None:
         await app.backfill("often", "2025-12-03T00:00:00Z", "2025-12-02T00:00:00Z")
     with pytest.raises(NotFound):
         await app.backfill("nobody", "2025-12-01T00:00:00Z", "2025-12-02T00:00:00Z")
+
+
+@virtual
+async def test_the_price_of_past_instants_is_estimated_from_recorded_costs(world: World) -> None:
+    """The mean of the schedule's own, else of its agent's; unknown if there is none; what is no prompt is free."""
+    agent = Spender(world, None)
+    app = await open_spending(world, agent)
+    app.on_due(Bot(world))
+    await app.add("report", every("1h"), prompt="report")
+    await app.add("other", every("1h"), prompt="other")
+    await app.add("tidy", every("1h"))
+    await world.until("01-01 01:30:00")
+    assert await app.estimated_cost({"report": 10}) is None
+    agent.cost = lambda fire: {"report": 0.10, "other": 0.50}[fire.slug]
+    await world.until("01-01 02:30:00")
+    agent.cost = lambda fire: {"report": 0.30, "other": None}[fire.slug]
+    await world.until("01-01 03:30:00")
+    assert await app.estimated_cost({"report": 10}) == 2.0
+    assert await app.estimated_cost({"report": 10, "other": 2, "tidy": 100}) == 3.0
+    assert await app.estimated_cost({"tidy": 100}) == 0
+    await app.add("new", every("1h"), prompt="new")
+    assert await app.estimated_cost({"new": 10}) == 3.0, "the mean of 0.10, 0.50 and 0.30 of its agent"

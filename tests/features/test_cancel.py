@@ -9,6 +9,7 @@ from features.kit import Bench, Bot, World, ledger, virtual
 from wakeful import Conflict, NotFound, RunView, Wakeful, cron, every, once
 from wakeful.core.run.results import Busy, Done, Failed
 from wakeful.core.schedule.actions import Http
+from wakeful.core.time.instants import HOUR
 from wakeful.ports.action import Detached, Fire, Ladder, StillRunning
 
 
@@ -173,6 +174,31 @@ async def test_a_node_that_dies_after_the_request_does_not_try_again(world: Worl
     run = await app.get_run(run.run_id)
     assert (run.outcome, run.reason, remote.fires) == ("unknown", "cancelled", 1)
     assert world.reported() == []
+
+
+@pytest.mark.parametrize("commits", range(3))
+@virtual
+async def test_a_crash_at_every_commit_of_a_cancel_keeps_the_request_or_the_run(world: World, commits: int) -> None:
+    """L2 and L7: before the first commit nobody was told of it, and the run is tried again as after any crash;
+    afterwards it never is."""
+    bot = Bot(world, usual=HOUR)
+    app = await world.open(bot)
+    await app.add("report", every("4h"))
+    await world.sleep("4h1s")
+    run = await _only(app, "report")
+    app.store.last = app.store.writes + commits
+    app.machine.start(app.cancel(run.run_id))
+    await world.sleep("10s")
+    await app.kill()
+    app = await world.open(bot)
+    await world.sleep("2h")
+    run = await app.get_run(run.run_id)
+    if commits == 0:
+        assert (run.outcome, len(bot.fires)) == ("succeeded", 2)
+    else:
+        assert run.outcome in ("cancelled", "unknown")
+        assert (run.reason in (None, "cancelled"), len(bot.fires)) == (True, 1)
+    assert ((await app.get("report")).consecutive_errors, world.reported()) == (0, [])
 
 
 @virtual

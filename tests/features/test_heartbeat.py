@@ -7,11 +7,11 @@ import pytest
 
 from features.kit import AllTogether, World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
-from ledger_check import audit
 from wakeful.core.heartbeat.heartbeat import BeatRules
 from wakeful.core.run.results import Throttled
 from wakeful.core.time.active_hours import ActiveHours
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.drill.ledger import audit
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.stores.sqlite.store import SqliteStore

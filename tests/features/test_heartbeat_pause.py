@@ -7,9 +7,9 @@ import pytest
 from features.kit import World, ledger, rfc, short, virtual
 from features.test_heartbeat import TERMS, within
 from features.voice import NO, Voice, beating
-from ledger_check import audit
 from wakeful.core.refusals import Conflict
 from wakeful.core.time.instants import HOUR
+from wakeful.drill.ledger import audit
 
 
 @virtual

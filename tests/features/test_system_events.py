@@ -140,6 +140,26 @@ async def test_an_event_nobody_hears_is_unconfirmed_in_time_and_late_proof_count
 
 
 @virtual
+async def test_a_cancelled_run_withdraws_its_event(world: World) -> None:
+    """Before a turn has carried it, the run is cancelled. After that, the agent may have heard it: unknown. Either way
+    no later turn tells it."""
+    voice = Voice(world)
+    app = await beating(world, voice, QUIET)
+    await app.add("check", every("1d"), event="Check")
+    for script, outcome in (([], "cancelled"), ([NO], "unknown")):
+        voice.script = list(script)
+        told = len(voice.heard)
+        run_id = (await app.run_now("check")).run_id
+        await world.sleep("1s" if script else 100)  # a turn waits 250 ms for others to join it
+        assert (len(voice.heard) - told, len(await app.system_events())) == (len(script), 1)
+        await app.cancel(run_id)
+        (run, *_) = await app.runs("check")
+        assert (run.outcome, await app.system_events()) == (outcome, [])
+        await world.sleep("1h")
+        assert not any("> Check" in text for text in voice.heard[told + len(script) :])
+
+
+@virtual
 async def test_text_of_events_is_inert(world: World) -> None:
     """Each line is quoted, so nothing in an event can pass for the prompt or for another event."""
     voice = Voice(world)

@@ -5,10 +5,10 @@ from itertools import pairwise
 
 from features.kit import World, instant, ledger, short, virtual
 from features.voice import NO, OK, Voice, beating
-from ledger_check import audit
 from wakeful import every, once
 from wakeful.core.heartbeat.heartbeat import BeatRules
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, format_instant
+from wakeful.drill.ledger import audit
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 
 QUIET = HeartbeatTerms(enabled=False)

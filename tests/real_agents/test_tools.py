@@ -22,7 +22,7 @@ CALLS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize("name", ["claude", "codex", "opencode"])
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode"])
 def test_a_real_program_schedules_and_wakes_itself(tmp_path: Path, name: str) -> None:
     """It creates, lists, explains, pauses and deletes a schedule; `wake_me` leads to a turn in the same session."""
     program = installed(name)

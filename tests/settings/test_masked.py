@@ -28,6 +28,7 @@ def test_values_are_shown_as_the_file_writes_them(tmp_path: Path) -> None:
     written["slots"]["main"] |= {"retry_window": None, "errors_max": None, "backoff_cap": None, "model": "glm-5"}
     written["agents"]["default"] |= {"budget_day": None, "budget_month": None}
     written |= {"budgets": {"brake": False, "day": None, "month": None, "warn_at": 0.8}, "prices": {}}
+    written |= {"exclude": {"dates": [], "calendar": None}, "node": {"labels": []}, "otel": {"endpoint": None}}
     assert shown == written
 
 

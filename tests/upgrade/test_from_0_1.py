@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ledger_check import audit
 from postgres.server import Server, server, url
 from upgrade import fixture
 from upgrade.daemon import Daemon, pages, until
 from wakeful.app import bootstrap
+from wakeful.drill.ledger import audit
 from wakeful.stores.sqlite.migrate import migrations
 
 __all__ = ["server", "url"]
@@ -98,6 +98,8 @@ def test_the_daemon_starts_on_it_and_reads_back_what_0_1_said(old: Old, daemon: 
         if was["outcome"] in OPEN:
             continue
         now = daemon.get(f"/api/runs/{was['runId']}")
+        for attempt in now["attempts"]:
+            attempt.pop("node")  # new; 0.1 forgot which node made the last attempt
         assert {name: now.get(name) for name in was if name not in RENAMED} == {
             name: value for name, value in was.items() if name not in RENAMED
         }
@@ -145,7 +147,7 @@ def test_what_was_due_meanwhile_happens_by_the_catch_up_rules(old: Old, daemon: 
     again = next(run["runId"] for run in old.told["runs"] if run["slug"] == "tries-again")
     until(lambda: daemon.get(f"/api/runs/{again}")["attempt"] >= 2)
     news = next(run["runId"] for run in old.told["runs"] if run["slug"] == "news")
-    until(lambda: daemon.get(f"/api/runs/{news}")["outcome"] == "succeeded")
+    until(lambda: _is_told(daemon, news))
     daemon.post("/api/workflows/letters/resume")
     letters = "/api/workflows/letters/topics/letters/messages"
     until(lambda: {one["id"]: one["status"] for one in pages(daemon, letters, "messages")}["from-ann"] == "consumed")
@@ -161,6 +163,17 @@ def test_what_was_due_meanwhile_happens_by_the_catch_up_rules(old: Old, daemon: 
         assert not [one for one in verdict.findings if one.slug not in UNCHECKED], verdict.in_words()
 
     asyncio.run(look())
+
+
+def _is_told(daemon: Daemon, run_id: int) -> bool:
+    """Whether a turn carried the event. One that found the agent busy is not repeated, so another one is requested."""
+    if daemon.get(f"/api/runs/{run_id}")["outcome"] == "succeeded":
+        return True
+    if not any(
+        run["outcome"] in OPEN for run in daemon.get("/api/runs?limit=100")["runs"] if run["slug"] == "heartbeat"
+    ):
+        daemon.post("/api/wake", {"reason": "manual"})
+    return False
 
 
 def doctor(home: Path) -> list[str]:

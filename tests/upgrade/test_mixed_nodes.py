@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from ledger_check import Verdict, audit, read_observations
 from postgres.server import server, url
 from upgrade.daemon import Daemon, until
 from wakeful.app import bootstrap
+from wakeful.drill.ledger import Verdict, audit
+from wakeful.drill.observed import read_observations
 
 __all__ = ["server", "url"]
 

@@ -4,7 +4,7 @@ import pytest
 
 from features.kit import World, virtual
 from wakeful import Conflict, Context, NotFound, Prepare, Produced, Publish, Workflow, manual
-from workflows.kit import Calls, counts, decline, named, take_one
+from workflows.kit import Calls, counts, decline, named, take_all, take_one
 
 
 def only(*wanted: str, topic: str = "t") -> object:
@@ -224,3 +224,47 @@ async def test_a_person_skips_messages(world: World) -> None:
     assert await long.flow.skip("t", "00000", "00002") == 2
     assert await long.flow.skip("t", "00000") == 0
     assert await counts(long.bench, "t", "long") == {"pending": 1, "consumed": 1, "skipped": 2}
+
+
+@virtual
+async def test_a_person_replays_what_was_skipped(world: World) -> None:
+    """Only counted unless it is applied; all of those named, or all that are skipped; the consumer runs for them."""
+    long = Long(world, decline)
+    await long.start()
+    await long.fill(4)
+    await long.flow.skip("t", "00000", "00001", "00002")
+    assert await long.flow.replay("t") == 3
+    assert await counts(long.bench, "t", "long") == {"pending": 1, "skipped": 3}
+    with pytest.raises(Conflict, match="is pending; only skipped"):
+        await long.flow.replay("t", "00000", "00003", apply=True)
+    with pytest.raises(NotFound, match="has no message"):
+        await long.flow.replay("t", "00000", "none", apply=True)
+    long.prepare.usual = take_all
+    assert await long.flow.replay("t", "00001", apply=True) == 1
+    await world.sleep("1m")
+    assert await counts(long.bench, "t", "long") == {"consumed": 2, "skipped": 2}, "its consumer ran for it"
+    assert await long.flow.replay("t", apply=True) == 2
+    await world.sleep("1m")
+    assert await counts(long.bench, "t", "long") == {"consumed": 4}
+    assert await long.flow.replay("t", apply=True) == 0
+
+
+@pytest.mark.parametrize("is_committed", [False, True])
+@virtual
+async def test_a_node_that_dies_while_it_replays_does_all_or_nothing(world: World, is_committed: bool) -> None:
+    """L7: before the commit nothing has changed, after it everything has, and each message is consumed once."""
+    long = Long(world, decline)
+    await long.start()
+    await long.fill(4)
+    await long.flow.skip("t", "00000", "00001")
+    await world.sleep("1s")
+    tap = long.bench.store
+    tap.last = tap.writes + int(is_committed)
+    long.bench.machine.start(long.flow.replay("t", apply=True))
+    await world.settle()
+    await long.bench.kill()
+    after = Long(world, take_all)
+    await after.start()
+    await world.sleep("1m")
+    expected = {"consumed": 4} if is_committed else {"consumed": 2, "skipped": 2}
+    assert await counts(after.bench, "t", "long") == expected

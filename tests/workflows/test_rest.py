@@ -387,3 +387,25 @@ async def test_a_producer_that_is_too_often_is_slowed_down_with_a_warning(client
     assert "3s is below the minimum" in patched.headers["Wakeful-Warning"]
     change["producers"]["poll"]["schedule"]["every"] = "30s"
     assert "Wakeful-Warning" not in (await client.ask("PATCH", "/api/workflows/inbox", change)).headers
+
+
+async def test_skipped_messages_are_replayed(client: Client, handler: Handler) -> None:
+    """Counted with `dryRun`, then for real; what is wrong with the request is refused."""
+    await client.ask("PUT", "/api/workflows/inbox", flow(handler.address))
+    await until(client, is_idle)
+    handler.answers["prepare"] = {"reservations": []}
+    where = "/api/workflows/inbox/topics/mail"
+    await client.post(f"{where}/messages", {"id": "a", "payload": 1})
+    await until(client, is_idle)
+    assert (await client.post(f"{where}/skip", {"ids": ["a"]})).body == {"topic": "mail", "skipped": 1}
+    dry = await client.post(f"{where}/replay?dryRun=true", {})
+    assert (dry.status, dry.body) == (202, {"topic": "mail", "messages": 1})
+    assert (await client.get("/api/workflows/inbox")).body["topics"]["mail"]["skipped"] == 1
+    assert (await client.post(f"{where}/replay", {"ids": []})).status == 400
+    assert (await client.post(f"{where}/replay", {"ids": ["b"]})).status == 404
+    assert (await client.post("/api/workflows/inbox/topics/none/replay", {})).status == 404
+    done = await client.post(f"{where}/replay", {"ids": ["a"], "consumer": "digest"})
+    assert (done.status, done.body) == (202, {"topic": "mail", "messages": 1})
+    view = (await client.get("/api/workflows/inbox")).body
+    assert view["topics"]["mail"]["skipped"] == 0
+    assert (await client.post(f"{where}/replay", {"ids": ["a"]})).status == 409

@@ -278,6 +278,10 @@ def test_doctor_names_schedules_in_trouble(cli: Cli) -> None:
     (alert,) = cli.ask("alerts", "-o", "json").json["alerts"]
     assert (alert["slug"], alert["endedAt"]) == ("broken", None)
     assert "broken" in cli.ask("alerts").out
+    today = cli.ask("today").out
+    assert "✗ broken (failing): It was to run once, and failed: exited with 1" in today
+    assert "wakeful run broken, or wakeful alerts ack broken" in today
+    assert cli.ask("today", "-o", "json").json["counts"]["failing"] == 1
     cli.ask("alerts", "ack", "broken")
     assert cli.ask("show", "broken", "-o", "json").json["health"] == "off"
     assert cli.ask("alerts", "--open", "-o", "json").json["alerts"] == []

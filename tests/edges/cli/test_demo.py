@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from edges.cli.kit import WITHIN, Cli
+from wakeful.server.demo.programs.model import HAIKUS
 
+pytestmark = pytest.mark.waits
 MINUTE = 60.0
-SCHEDULES = 14
+SCHEDULES = 17
+"""With one that an agent proposed."""
 
 
 @contextmanager
@@ -68,13 +71,13 @@ def test_everything_moves(running: Cli) -> None:
         good = {run["slug"] for run in succeeded}
         beats = {run["reason"] for run in succeeded if run["slug"] == "heartbeat"}
         return (
-            good >= {"haiku", "tidy", "import", "crunch", "is-it-up"}
+            good >= {"haiku", "tidy", "import", "crunch"}
             and beats >= {"ok-ack", "sent"}
-            and bool(runs(running, "failed"))
+            and "import" in {run["slug"] for run in runs(running, "failed")}
         )
 
     within_a_minute(running, seen)
-    assert {run["slug"] for run in runs(running, "failed")} == {"import"}
+    assert {run["slug"] for run in runs(running, "failed")} == {"import", "review"}
     kettle = within_a_minute(running, lambda: [run for run in runs(running, "succeeded") if run["slug"] == "kettle"])
     assert kettle[0]["rung"] == "finished"  # a turn that carried the event has succeeded
     assert running.ask("show", "newsletter", "-o", "json").json["status"] == "paused"
@@ -92,9 +95,9 @@ def test_the_workflow_works(running: Cli) -> None:
 
 def test_people_hear_of_it(running: Cli) -> None:
     """Replies are in the inbox; what cannot be sent is a dead letter, and an alert says so."""
-    within_a_minute(running, lambda: _heard(running, "haiku"))
+    within_a_minute(running, lambda: any(_heard(running, haiku) for haiku in HAIKUS))
     dead = within_a_minute(running, lambda: _dead(running))
-    assert [(one["channel"], "Is anyone there?" in one["text"]) for one in dead] == [("pager", True)]
+    assert [one["channel"] for one in dead] == ["pager"]
     within_a_minute(running, lambda: _heard(running, "looking at the demo"))  # what the heartbeat had to say
 
 
@@ -118,10 +121,22 @@ def test_the_quota_is_read_and_the_window_opened(running: Cli) -> None:
     assert slot["nextResetTime"] and slot["lastError"] is None
 
 
+def test_it_has_a_past_a_failing_agent_a_proposal_and_a_budget(running: Cli) -> None:
+    """What the page shows at first sight: days of costs, one agent that fails, one that asks, a budget nearly used."""
+    proposals = within_a_minute(running, lambda: running.ask("approvals", "-o", "json").json["approvals"])
+    assert [(one["owner"], one["slug"]) for one in proposals] == [("coder", "coder.dependencies")]
+    days = running.ask("cost", "--by", "day", "-o", "json").json["rows"]
+    assert len(days) >= 10 and all(row["cost"] > 0 for row in days)
+    (failed, *_) = [run for run in runs(running, "failed") if run["slug"] == "review"]
+    assert "the API key has expired" in failed["error"]
+    found = running.ask("budget", "-o", "json").json["budgets"]
+    shares = [row["spent"] / row["limit"] for row in found if row["scope"] == "agent:coder"]
+    assert [round(share, 1) for share in shares] == [0.8]
+
+
 def test_why_has_something_to_tell(running: Cli) -> None:
     """What failed, and what was left out because of it."""
-    within_a_minute(running, lambda: runs(running, "failed"))
-    failed = runs(running, "failed")[0]
+    failed = within_a_minute(running, lambda: [run for run in runs(running, "failed") if run["slug"] == "import"])[0]
     said = running.ask("why", "import", "--at", failed["plannedAt"]).out
     assert "503" in said
 
@@ -139,7 +154,8 @@ def test_a_second_start_finds_it_as_it_was(tmp_path: Path) -> None:
         with demo(tmp_path) as cli:
             within_a_minute(cli, lambda: _drills(cli) == start)  # noqa: B023 - it is asked within the turn
             listed = cli.ask("ls", "-o", "json").json["schedules"]
-            assert {one["slug"] for one in listed if one["version"] != 1} <= {"is-it-up"}
+            edited = {one["slug"] for one in listed if one["version"] != 1 and one["approval"] != "pending"}
+            assert edited <= {"is-it-up"}
             assert len(listed) == SCHEDULES
 
 

@@ -14,6 +14,7 @@ import pytest
 from access import HEADERS
 from edges.cli.kit import WITHIN, Cli, daemon
 
+pytestmark = pytest.mark.waits
 HEALTHS = {"fine": "ok", "broken": "failing", "overdue": "late", "behind": "waiting", "stopped": "off"}
 BESIDE = {"holder": "ok", "filler": "ok"}  # what keeps the others from starting
 

@@ -54,8 +54,11 @@ def test_a_past_run_is_shown_in_full(cli: Cli) -> None:
     assert "outcome: failed" in facts and "error: exited with 4: to stderr" in facts
     assert "cure: see the cause: wakeful why noisy; run it again: wakeful run noisy --wait" in " ".join(facts.split())
     assert "requested by: a person" in facts
-    assert output.splitlines()[:4] == ["1", "2", "3", "to stderr"]
-    assert cli.ask("runs", "show", run_id, "-o", "json").json["output"].startswith("1\n2\n3\nto stderr")
+    output, _, stderr = output.partition("--- stderr ---\n")
+    assert output.split()[:3] == ["1", "2", "3"]
+    assert "to stderr" not in output and stderr.startswith("to stderr\n")
+    run = cli.ask("runs", "show", run_id, "-o", "json").json
+    assert run["output"].startswith("1\n2\n3\n") and run["stderr"].startswith("to stderr")
 
 
 def test_a_run_that_is_not_there(cli: Cli) -> None:

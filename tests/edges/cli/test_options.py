@@ -156,6 +156,7 @@ def test_an_edit_of_the_kind_takes_the_others_away() -> None:
         "prompt": None,
         "http": None,
         "call": None,
+        "dispatch": None,
         "event": None,
         "agent": None,
         "sessionConfig": None,

@@ -10,7 +10,7 @@ async def test_a_backfill_is_counted_started_and_stopped(api: Client) -> None:
     """Counting changes nothing; stopping returns how many will not run."""
     await api.put("hourly", HOURLY)
     counted = await api.post("/api/schedule/hourly/backfill?dryRun=true", DAY)
-    assert (counted.status, counted.body) == (202, {"instants": 24, "bySlug": {"hourly": 24}, "estimate": None})
+    assert (counted.status, counted.body) == (202, {"instants": 24, "bySlug": {"hourly": 24}, "estimate": 0.0})
     assert (await api.get("/api/schedule/hourly/runs")).body["runs"] == []
     assert (await api.post("/api/schedule/hourly/backfill", DAY)).body["instants"] == 24
     assert (await api.post("/api/schedule/hourly/backfill", DAY)).body["instants"] == 0
@@ -21,6 +21,10 @@ async def test_a_backfill_is_counted_started_and_stopped(api: Client) -> None:
 async def test_a_run_is_replayed(api: Client) -> None:
     await api.put("hourly", HOURLY)
     old = (await api.post("/api/schedule/hourly/run?wait=true")).body
+    dry = await api.post(f"/api/runs/{old['runId']}/replay?dryRun=true")
+    assert (dry.status, dry.body) == (200, {"instants": 1, "bySlug": {"hourly": 1}, "estimate": 0.0})
+    assert len((await api.get("/api/schedule/hourly/runs")).body["runs"]) == 1
+    assert (await api.post("/api/runs/4711/replay?dryRun=true")).status == 404
     answer = await api.post(f"/api/runs/{old['runId']}/replay")
     assert (answer.status, answer.body["trigger"], answer.body["replayOf"]) == (202, "replay", old["runId"])
     run = await api.app.wait_for(int(answer.body["runId"]), within="60s")

@@ -1,5 +1,6 @@
 """The files of the page: all there, never inline, loaded from nowhere else, the same for everybody."""
 
+import json
 import posixpath
 import re
 from pathlib import Path
@@ -26,9 +27,12 @@ async def test_the_page_is_served_with_a_strict_policy(api: Client) -> None:
 async def test_everything_the_page_names_is_there(api: Client) -> None:
     """Each file it links, and each module that a module imports."""
     page = (await api.get("/")).body
-    for path in re.findall(r'(?:src|href)="(/page/[^"]+)"', page):
-        assert (await api.get(path)).status == 200, path
     files = read_files()
+    for path in re.findall(r'(?:src|href)="(/page/[^"]+)"', page):
+        assert path.removeprefix(PREFIX) in files, path
+        assert path.endswith(".png") or (await api.get(path)).status == 200, path
+    manifest = json.loads(files["page.webmanifest"].content)
+    assert all(icon["src"].removeprefix(PREFIX) in files for icon in manifest["icons"])
     for name, file in files.items():
         if name.endswith(".js"):
             for wanted in IMPORT.findall(file.content.decode()):
@@ -38,10 +42,24 @@ async def test_everything_the_page_names_is_there(api: Client) -> None:
 def test_no_module_makes_markup_of_text_or_asks_anybody_else() -> None:
     """The policy would stop it; here it is not even written."""
     for name, file in read_files().items():
+        if file.media_type == "image/png":
+            continue
         text = file.content.decode()
         assert not MARKUP.search(text), name
         foreign = [found for found in re.findall(r"https?://[^\s\"'`]+", text) if "www.w3.org" not in found]
         assert all(found.startswith("http://127.0.0.1") for found in foreign), (name, foreign)
+
+
+async def test_files_are_sent_compressed_to_those_who_take_it(api: Client) -> None:
+    """Under the same tag, so that either is confirmed later."""
+    plain = await api.get(f"{PREFIX}main.js", headers={"Accept-Encoding": "identity"})
+    packed = await api.get(f"{PREFIX}main.js", headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in plain.headers
+    assert packed.headers["Content-Encoding"] == "gzip"
+    assert int(packed.headers["Content-Length"]) < int(plain.headers["Content-Length"]) / 2
+    assert packed.body == plain.body
+    again = await api.get(f"{PREFIX}main.js", headers={"If-None-Match": packed.headers["ETag"]})
+    assert (again.status, again.body) == (304, "")
 
 
 async def test_a_file_is_sent_once_and_then_confirmed(api: Client) -> None:

@@ -33,6 +33,8 @@ async def test_a_text_is_sent_and_lies_in_the_inbox(api: Client) -> None:
     assert (await api.get("/api/inbox?unread=true")).body == {"items": [], "next": None, "unread": 0}
     assert (await api.post(f"/api/inbox/{item['id']}/read", {"read": False})).status == 204
     assert (await api.get("/api/inbox")).body["unread"] == 1
+    assert (await api.post("/api/inbox/read")).status == 204
+    assert (await api.get("/api/inbox")).body["unread"] == 0
     assert (await api.ask("DELETE", f"/api/inbox/{item['id']}")).status == 204
     assert (await api.ask("DELETE", f"/api/inbox/{item['id']}")).status == 404
     assert (await api.post(f"/api/inbox/{item['id']}/read")).status == 404
