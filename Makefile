@@ -66,8 +66,12 @@ check: $(STAMP) ## format, lint, types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# In a new clone, each of the workers would compile every module.
+COMPILED := $(wildcard tests/__pycache__/*.pyc)
 test: $(STAMP) ## all tests
 	@$(BIN)/python tools/test_programs.py
+	@test -n "$(COMPILED)" || { echo "compiling the tests"; \
+		$(BIN)/pytest --collect-only -qq tests/[a-e]*/ >/dev/null & $(BIN)/pytest --collect-only -qq tests/[f-z]*/ >/dev/null; wait; }
 	$(BIN)/pytest -q -n $(JOBS) --dist worksteal
 
 test-agents: $(STAMP) ## seven real command-line agents against a model server on loopback (Node; half an hour)

@@ -8,6 +8,7 @@ import atexit
 import contextlib
 import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -18,6 +19,7 @@ import socket
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 REQUEST_MAX = 1 << 20
@@ -27,11 +29,21 @@ IMPORTED = (
     "wakeful.engine",
     "wakeful.features",
     "wakeful.integrations",
+    "wakeful.observe",
     "wakeful.server",
     "wakeful.stores",
 )
-LATER = ("anyio._backends._asyncio", "uvicorn.protocols.http.auto", "uvicorn.protocols.websockets.auto")
-"""What libraries import when they are first used."""
+LATER = (
+    "anyio._backends._asyncio",
+    "argparse",
+    "concurrent.futures.thread",
+    "encodings.idna",
+    "uvicorn.lifespan.off",
+    "uvicorn.protocols.http.auto",
+    "uvicorn.protocols.websockets.auto",
+    "uvloop",
+)
+"""What is imported when it is first used."""
 
 
 def main() -> None:
@@ -53,8 +65,41 @@ def import_programs() -> None:
                 importlib.import_module(found.name)
     for name in LATER:
         importlib.import_module(name)
-    app = importlib.import_module("wakeful").Wakeful(os.devnull, timezone="UTC")  # each child has its own zone
-    importlib.import_module("wakeful.server.http").make_app(app)  # libraries keep what they found out about types
+    http = importlib.import_module("wakeful.server.http")
+    http.make_app = Routes(http.make_app)
+
+
+class Late:
+    """Stands for a part that exists only in the child: everything is looked up in that part."""
+
+    part: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.part, name)
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.part(*arguments)
+
+
+class Routes:
+    """`make_app`, with the routes built before the fork: that takes as long as the rest of a daemon's start.
+
+    The parts of the daemon are filled in when it calls this. With other parts than a daemon usually has, there are other
+    routes, and they are built."""
+
+    def __init__(self, make_app: Callable[..., Any]) -> None:
+        self.make_app = make_app
+        parameters = list(inspect.signature(make_app).parameters)
+        self.app, self.parts = Late(), {name: Late() for name in parameters[1:]}
+        self.built = make_app(self.app, **self.parts)
+
+    def __call__(self, app: Any, **given: Any) -> Any:
+        if given.keys() != self.parts.keys() or None in given.values():
+            return self.make_app(app, **given)
+        self.app.part = app
+        for name, part in given.items():
+            self.parts[name].part = part
+        return self.built
 
 
 def serve(requests: socket.socket) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from agents.puppet import Puppet, at
 from features.kit import Bench, NoOrphans, World, ledger, virtual
 from wakeful import every
 from wakeful.core.schedule.actions import Prompt
-from wakeful.core.time.instants import DAY, SECOND
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.engine.orphans import ASK_WITHIN
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
@@ -15,6 +15,7 @@ from wakeful.ports.action import Fire, NeverReceived, OrphanFate, Process, Still
 from wakeful.ports.agent import Broken, Fate, Replied, Turn, Working
 
 STUCK = "SELECT count(*) FROM runs WHERE stuck = 1"
+SIX_HOURS = every("6h", anchor="2026-01-01T00:00:00Z")
 RENEWING = {"limits": {"lease": 30 * SECOND, "renew_every": 10 * SECOND}}
 
 
@@ -52,11 +53,16 @@ class Office:
 
     async def crash(self, **options: Any) -> None:
         """An agent is at work when the process is killed."""
+        await self.wait_until_soon()
         await self.open()
-        await self.app.add("standup", every("6h"), prompt="what is new?", **options)
-        await self._world.sleep("6h1m")
+        await self.app.add("standup", SIX_HOURS, prompt="what is new?", **options)
+        await self._world.sleep("2m")
         assert [run.outcome for run in await self.app.runs("standup")] == ["running"]
         await self.app.kill()
+
+    async def wait_until_soon(self) -> None:
+        """Before the app opens, until a minute before the next instant: it would renew its lease every ten seconds."""
+        await self._world.sleep(6 * HOUR - self._world.now % (6 * HOUR) - MINUTE)
 
     async def _session(self, fire: Fire) -> str | None:
         cadences = await self.app.store.read(lambda tx: tx.cadences.lock([fire.schedule_id]))
@@ -116,8 +122,9 @@ async def test_a_turn_that_could_not_be_ended_and_that_nobody_can_tell_of_stays_
     """L6: timed out is said only of what was seen to end. It lets go of its lane, for nobody will ever know."""
     office = Office(world)
     office.puppet.ends = False
+    await office.wait_until_soon()
     await office.open()
-    await office.app.add("standup", every("6h"), prompt="what is new?", timeout="1h")
+    await office.app.add("standup", SIX_HOURS, prompt="what is new?", timeout="1h")
     await world.until("01-01 07:30:00")
     await office.app.kill()
     app = await office.open()
@@ -139,8 +146,9 @@ async def test_what_was_stuck_in_our_own_process_is_gone_with_it(world: World) -
                 continue
 
     office = Office(world)
+    await office.wait_until_soon()
     await office.open(on_due=hang)
-    await office.app.add("hang", every("6h"), timeout="1h")
+    await office.app.add("hang", SIX_HOURS, timeout="1h")
     await world.until("01-01 07:30:00")
     assert world.query(STUCK) == [(1,)]
     await office.app.kill()

@@ -95,7 +95,7 @@ def test_a_rule_without_an_end_is_followed_to_the_last_year() -> None:
     endless = calendar("DTSTART;VALUE=DATE:20260101\nRRULE:FREQ=YEARLY")
     assert excluded(endless, year=LAST_YEAR) == ["01-01"]
     assert excluded(endless, year=LAST_YEAR + 1) == []
-    never = calendar("DTSTART;VALUE=DATE:20260102\nRRULE:FREQ=DAILY;BYMONTH=2;BYMONTHDAY=30;COUNT=5")
+    never = calendar("DTSTART;VALUE=DATE:20260102\nRRULE:FREQ=MONTHLY;BYMONTHDAY=30;BYMONTH=2;COUNT=5")
     assert calendar_days(never).days == frozenset()
 
 
