@@ -84,8 +84,8 @@ class Late:
 class Routes:
     """`make_app`, with the routes built before the fork: that takes as long as the rest of a daemon's start.
 
-    The parts of the daemon are filled in when it calls this. With other parts than a daemon usually has, there are other
-    routes, and they are built."""
+    The parts of the daemon are filled in when it calls this. If one of them is missing there are fewer routes, and they
+    are built again."""
 
     def __init__(self, make_app: Callable[..., Any]) -> None:
         self.make_app = make_app

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import ChainMap
 from collections.abc import Sequence
 from typing import Final
 
@@ -39,7 +40,7 @@ class CommandAction:
     def check(self, spec: ActionSpec) -> str | None:
         command = expect(spec, Command)
         try:
-            check_command(command, {**os.environ, **command.env})
+            check_command(command, ChainMap(dict(command.env), os.environ))
         except Unstartable as error:
             return str(error)
         return None

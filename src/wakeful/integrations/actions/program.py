@@ -49,7 +49,9 @@ def _check_file(name: str, path: Path) -> None:
 def _check_name(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
     folders = env.get("PATH", os.defpath)
     # Relative folders of the PATH are relative to the program's working directory.
-    path = os.pathsep.join(str(Path(cwd or ".") / folder) for folder in folders.split(os.pathsep))
+    path = os.pathsep.join(
+        folder if folder.startswith("/") else str(Path(cwd or ".") / folder) for folder in folders.split(os.pathsep)
+    )
     if shutil.which(name, path=path) is not None:
         return
     if any(map(str.isspace, name)):
