@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
 from wakeful import Conflict, Heartbeat, Invalid, Wakeful, every
 from wakeful.integrations.agents.echo import EchoAgent
 
@@ -56,7 +57,7 @@ async def test_a_function_is_an_agent_for_prompts_and_for_the_heartbeat(tmp_path
         await app.add("ask", every("2h"), prompt="how are you?", agent="mine")
         run = await app.run_now("ask", wait=True)
         await app.request_wake("manual", "the door is open")
-        await asyncio.wait_for(turned.wait(), 60)
+        await asyncio.wait_for(turned.wait(), PATIENCE)
         view, _ = await app.heartbeat()
     assert run.reply is not None and run.reply.endswith("how are you?")
     assert "look at the kettle" in prompts[-1] and "the door is open" in prompts[-1]

@@ -76,11 +76,12 @@ async def test_a_thousand_deliveries_to_a_receiver_that_fails_in_every_way(tmp_p
             assert (await running.ask("GET", "/api/deliveries?status=dead"))["deliveries"] == []
             runs = (await running.ask("GET", "/api/schedule/tick/runs?limit=1000"))["runs"]
             bad = [run for run in runs if run["outcome"] in ("missed", "failed", "skipped")]
-            # On a busy machine a run may still be open when the next second comes.
-            assert [run for run in bad if (run["outcome"], run["blockedBy"]) == ("skipped", None)] == []
-            assert [run for run in bad if run["outcome"] != "skipped"] == []
-            stats = await running.ask("GET", "/healthz")
-            assert stats["status"] == "ok"
+            # On a busy machine a run may still be open when the next second comes, or two seconds come at once.
+            assert {(run["outcome"], run["reason"]) for run in bad} <= {
+                ("skipped", "blocked"),
+                ("skipped", "coalesced"),
+            }
+            await running.until("/healthz", lambda health: health["status"] == "ok")
         expected = [str(n) for n in range(each)]
         for recipient in range(recipients):
             got = arrived[f"r{recipient}"]
@@ -127,8 +128,9 @@ async def test_secrets_are_in_no_file_of_the_home(tmp_path: Path) -> None:
             for channel in ("hook", "phone"):
                 made = await running.ask("POST", "/api/deliveries", {"text": "x", "channel": channel})
                 await running.until(f"/api/deliveries/{made['id']}", lambda one: one["status"] == "dead")
-            metrics = await _text(f"{running.address}/metrics")
-        assert '"deliveries-dead"} 3.0' in metrics  # the third is the alert about the first
+            async with asyncio.timeout(WITHIN):  # the third is the alert about the first
+                while '"deliveries-dead"} 3.0' not in await _text(f"{running.address}/metrics"):
+                    await asyncio.sleep(0.05)
         assert {got.headers.get("Authorization") for got in receiver.got} == {"Bearer tokensecret", None}
         assert any("botsecret" in got.path for got in receiver.got)
         written = b"".join(

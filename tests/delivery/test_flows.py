@@ -114,8 +114,7 @@ async def test_the_user_message_flow_by_rest(tmp_path: Path, agent: AgentServer,
         assert sessions[0] != sessions[1]  # a conversation is not the heartbeat
         agent.reply = TOKEN
         await running.ask("POST", "/api/channels/hook/messages", {"to": "ann", "text": "say nothing"})
-        runs = await running.until("/api/runs?limit=1", lambda page: page["runs"][0]["outcome"] == "succeeded")
-        assert runs["runs"][0]["reason"] == "ok-ack"
+        await running.until("/api/runs?limit=1", lambda page: page["runs"][0]["reason"] == "ok-ack")
         assert len(receiver.got) == 2
 
 

@@ -6,13 +6,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from features.kit import World, virtual
+from patience import PATIENCE
 from wakeful import Wakeful
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.time.instants import SECOND
 from wakeful.ports.outbox import ALARM_PING
 from wakeful.ports.store import Alarm, Tx
-
-PATIENCE = 60
 
 
 class Monitor:

@@ -70,12 +70,18 @@ class Workers:
         self._folder = folder
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
 
-    def start(self, name: str, concurrency: int = 2) -> None:
+    def start(self, name: str, concurrency: int = 2, pool: str = "prefork") -> None:
         """Start a worker, and wait until it is ready."""
         said = self._folder / f"{name}.log"
         env = {**os.environ, "FLEET_BROKER": self._redis.url, "FLEET_LOG": str(self.log)}
         env["PYTHONPATH"] = str(Path(__file__).parent)
-        options = [f"--concurrency={concurrency}", f"--hostname={name}@test", "--without-gossip", "--without-mingle"]
+        options = [
+            f"--concurrency={concurrency}",
+            f"--pool={pool}",
+            f"--hostname={name}@test",
+            "--without-gossip",
+            "--without-mingle",
+        ]
         argv = [sys.executable, "-m", "celery", "-A", "fleet_tasks", "worker", "--loglevel=INFO", *options]
         with said.open("wb") as file:
             self._processes[name] = subprocess.Popen(

@@ -1,6 +1,7 @@
 """The tasks of the workers in the tests: `celery -A fleet_tasks worker`. The broker is in `FLEET_BROKER`."""
 
 import os
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,21 @@ def _note(task: Any, word: str) -> None:
 
 
 @app.task(bind=True, name="fleet.work")
-def work(self: Any, seconds: float = 0.0, fail: str | None = None) -> dict[str, Any]:
-    """Take a moment, then succeed or fail."""
+def work(self: Any, seconds: float = 0.0, fail: str | None = None, dies_at: str | None = None) -> dict[str, Any]:
+    """Take a moment, then succeed or fail; or take the whole worker along, in the first attempt."""
     _note(self, "begin")
+    _die(self, "begin", dies_at)
     time.sleep(seconds)
     if fail is not None:
         raise ValueError(fail)
     _note(self, "end")
+    _die(self, "end", dies_at)
     return {"took": seconds}
+
+
+def _die(task: Any, moment: str, dies_at: str | None) -> None:
+    if moment == dies_at and task.request.headers["wakeful_attempt"] == "1":
+        os.killpg(0, signal.SIGKILL)
 
 
 @app.task(bind=True, name="fleet.receipted", ignore_result=True)

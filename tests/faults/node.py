@@ -32,7 +32,7 @@ from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.store import Store
 
-LIMITS = Limits(concurrency_max=50, lease=2_000, renew_every=500, shutdown_grace=5_000, ending_grace=1_000, poll=100)
+LIMITS = Limits(concurrency_max=50, lease=4_000, renew_every=500, shutdown_grace=5_000, ending_grace=1_000, poll=100)
 
 
 class SetClock:

@@ -49,7 +49,7 @@ def test_a_node_that_stood_still_goes_on(field: Field) -> None:
     node.send_signal(signal.SIGSTOP)
     try:
         stood_at = time.monotonic()
-        field.until(lambda: time.monotonic() > stood_at + 4)
+        field.until(lambda: time.monotonic() > stood_at + 6)
     finally:
         node.send_signal(signal.SIGCONT)
     field.until_closed(field.closed() + 12)

@@ -51,7 +51,7 @@ def test_a_database_locked_by_another_process(field: Field, seconds: float) -> N
     assert holder.stdout is not None
     assert holder.stdout.readline() == "held\n"
     before = field.closed()
-    assert holder.wait(timeout=seconds + 30) == 0
+    assert holder.wait(timeout=seconds + PATIENCE) == 0
     holder.stdout.close()
     assert node.poll() is None
     field.until_closed(before + 12)

@@ -62,8 +62,8 @@ def test_a_daemon_that_was_killed_is_reported_by_the_next(tmp_path: Path) -> Non
         pid = one.process.pid
         one.end(signal.SIGKILL)
     with daemon(home) as again:
+        _until(lambda: "did not shut down cleanly" in _log(home))
         assert f"process {pid} " in _log(home)
-        assert "did not shut down cleanly" in _log(home)
         assert again.end() == 0
     size = len(_log(home))
     with daemon(home) as third:
@@ -78,7 +78,7 @@ def test_a_crash_of_the_interpreter_is_reported_by_the_next(tmp_path: Path) -> N
         one.end(signal.SIGSEGV)
     assert "Segmentation fault" in (home / "crash.log").read_text()
     with daemon(home) as again:
-        assert "crashed: Fatal Python error: Segmentation fault" in _log(home)
+        _until(lambda: "crashed: Fatal Python error: Segmentation fault" in _log(home))
         assert again.end() == 0
     assert (home / "crash.log.1").exists()
     assert not (home / "crash.log").exists()

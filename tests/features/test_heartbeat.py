@@ -7,6 +7,7 @@ import pytest
 
 from features.kit import AllTogether, World, ledger, short, virtual
 from features.voice import BUSY, NO, OK, Voice, beating
+from wakeful import once
 from wakeful.core.heartbeat.heartbeat import BeatRules
 from wakeful.core.run.results import Throttled
 from wakeful.core.time.active_hours import ActiveHours
@@ -214,6 +215,39 @@ async def test_a_wake_waits_for_a_busy_agent(world: World) -> None:
     await world.sleep("2m")
     assert voice.began == ["01-01 00:00:00.250", "01-01 00:00:30.250", "01-01 00:01:30.250"]
     assert await ledger(app, "heartbeat") == ["01-01 00:00:00 succeeded (ok-ack)"]
+
+
+@virtual
+async def test_a_beat_with_an_event_waits_for_a_busy_agent(world: World) -> None:
+    """The event would wait for the next beat, which may be half a day later."""
+    voice = Voice(world)
+    voice.script = [HOUR, BUSY, BUSY]
+    app = await beating(world, voice, replace(TERMS, every=12 * HOUR))
+    await app.request_wake("manual", "the kettle boils")
+    await world.sleep("1s")
+    (turn,) = await app.runs("heartbeat")
+    await app.cancel(turn.run_id)  # the event is still queued, and nobody has requested another turn
+    await world.sleep("12h10m")
+    assert voice.began[1:] == ["01-01 12:00:00.250", "01-01 12:00:30.250", "01-01 12:01:30.250"]
+    assert (await ledger(app, "heartbeat"))[1:] == ["01-01 12:00:00 succeeded (ok-ack)"]
+    assert await app.system_events() == []
+
+
+@virtual
+async def test_a_beat_with_an_event_waits_for_the_lane_of_its_agent(world: World) -> None:
+    """A schedule of the same agent is at it: the turn begins when that has ended."""
+    voice = Voice(world)
+    voice.script = [HOUR, 20 * MINUTE]
+    app = await beating(world, voice, replace(TERMS, every=12 * HOUR), agent_interval_min="1m")
+    await app.request_wake("manual", "the kettle boils")
+    await world.sleep("1s")
+    (turn,) = await app.runs("heartbeat")
+    await app.cancel(turn.run_id)
+    await app.add("long", once("+11h50m"), prompt="take your time")
+    await world.sleep("12h30m")
+    assert voice.began[1:] == ["01-01 11:50:01", "01-01 12:10:01"]
+    assert (await ledger(app, "heartbeat"))[1:] == ["01-01 12:00:00 succeeded (ok-ack)"]
+    assert await app.system_events() == []
 
 
 @virtual

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
-from page.kit import ask, window
+from page.kit import ask, wait_until, window
 from wakeful.app import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Every
@@ -48,13 +48,13 @@ def test_only_what_is_in_sight_is_in_the_page(browser: Browser, running: Daemon)
         page.locator("input[type=search]").fill("")
         expect(page.get_by_text("s00000", exact=True)).to_be_visible()
         wanted = page.get_by_text("s00330", exact=True)
-        for _ in range(200):  # each time as far down as there is something yet
-            page.locator(".list-scroll").evaluate(
-                "(list) => { list.scrollTop = Math.min(list.scrollHeight, 330 * 56); }"
-            )
-            if wanted.count():
-                break
-            page.wait_for_timeout(100)
+        down = "(list) => { list.scrollTop = Math.min(list.scrollHeight, 330 * 56); }"
+
+        def is_found() -> bool:  # each time as far down as there is something yet
+            page.locator(".list-scroll").evaluate(down)
+            return wanted.count() > 0
+
+        wait_until(page, is_found)
         expect(wanted).to_be_visible()
         assert page.locator(".list-row").count() < 60
 

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Route, expect
 from edges.http.kit import Daemon, daemon
 from page.audit import audit
 from page.kit import LOOKS, ask, wait_until, window
+from patience import PATIENCE
 
 TURN = """
 import json
@@ -53,7 +54,7 @@ def tool(one: Daemon, name: str, **given: str) -> Any:
     """Call a tool as the agent does."""
     headers = {"Authorization": "Bearer a-token-of-an-agent-1"}
     request = urllib.request.Request(f"{one.address}/api/tools/{name}", json.dumps(given).encode(), headers)
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.load(answer)
 
 

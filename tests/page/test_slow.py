@@ -2,6 +2,7 @@
 
 import json
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ GATE = "import pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep
 
 
 @pytest.fixture
-def gate(running: Daemon, request: pytest.FixtureRequest) -> Iterator[Path]:
+def gate(running: Daemon) -> Iterator[Path]:
     """A file whose appearance ends the command of the schedule `slow`."""
-    path = running.home.parent / f"gate-{len(request.node.name)}"
+    path = running.home.parent / f"gate-{uuid.uuid4()}"
     yield path
     path.touch()
 

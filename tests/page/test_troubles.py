@@ -9,7 +9,7 @@ from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
 from page.audit import audit
-from page.kit import LOOKS, PHONE, ask, window
+from page.kit import LOOKS, PHONE, ask, wait_until, window
 from page.troubles import plant, write_settings
 
 
@@ -98,8 +98,15 @@ def test_the_bar_counts_what_the_view_of_the_health_shows(browser: Browser, runn
         levels = page.locator("[aria-label=Findings] td[data-column=Level]")
         expect(levels.first).to_have_text("warning")
         shown = levels.all_inner_texts()
-        warnings = shown.count("warning")
-        assert shown == ["warning"] * warnings + ["ok"] * (len(shown) - warnings)
-        expect(page.locator(".bar .health b")).to_have_text(str(warnings))
-        expect(page.locator(".bar .health span")).to_have_text(f"{warnings} warnings")
-        expect(page.locator(".verdict")).to_contain_text(f"{warnings} warnings")
+        assert shown == sorted(shown, key=["warning", "ok"].index)
+
+        def is_the_same() -> bool:  # both are read now and then, and a busy machine is a warning that passes
+            warnings = levels.all_inner_texts().count("warning")
+            bar = page.locator(".bar .health")
+            return (
+                bar.locator("b").text_content() == str(warnings)
+                and bar.locator("span").text_content() == f"{warnings} warnings"
+                and f"{warnings} warnings" in (page.locator(".verdict").text_content() or "")
+            )
+
+        wait_until(page, is_the_same)

@@ -2,13 +2,14 @@
 
 import re
 import sys
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon
-from page.kit import LOOKS, PHONE, WIDE, Window, ask, window
+from page.kit import LOOKS, PHONE, WIDE, Window, ask, wait_until, window
 from sampling import sampled
 
 GATE = "import os, pathlib, time\nwhile not pathlib.Path({0!r}).exists(): time.sleep(0.02)\nprint('through the gate')"
@@ -167,6 +168,7 @@ def test_the_form_and_the_json_say_the_same(browser: Browser, running: Daemon) -
         channels.get_by_role("checkbox", name="last").check()
         channels.get_by_label("Other recipients").fill("last → ben")
         page.get_by_role("button", name="Save").click()
+        page.wait_for_selector("#main[data-at='schedules/both-ways']")
         expect(page.get_by_text("last → ben")).to_be_visible()
     after = ask(running, "GET", "/api/schedule/both-ways")
     wanted = [{"channel": "inbox"}, {"channel": "last"}, {"channel": "last", "to": "ben"}]
@@ -279,12 +281,15 @@ def test_the_time_axis_is_pointed_at_and_leads_on(browser: Browser, running: Dae
         assert box is not None
         tip = page.get_by_role("tooltip")
         expect(axis).to_be_visible()
-        for _ in range(20):  # the mark stands at now, a quarter from the left, and moves with the time
-            page.mouse.move(box["x"] + box["width"] * 0.25 - 30, box["y"] + 17)
-            page.mouse.move(box["x"] + box["width"] * 0.25 - 2, box["y"] + 17)
-            if tip.is_visible():
-                break
-            page.wait_for_timeout(100)
+        started = datetime.fromisoformat(ask(running, "GET", f"/api/runs/{run_id}")["startedAt"])
+
+        def is_pointed_at() -> bool:  # now is a quarter from the left, and the mark moves away from it
+            share = 0.25 - (datetime.now(UTC) - started) / timedelta(hours=3)
+            page.mouse.move(box["x"] + box["width"] * share - 30, box["y"] + 17)
+            page.mouse.move(box["x"] + box["width"] * share, box["y"] + 17)
+            return tip.is_visible()
+
+        wait_until(page, is_pointed_at)
         expect(tip).to_contain_text("pointed")
         expect(tip).to_contain_text("failed")
         axis.focus()
@@ -294,7 +299,7 @@ def test_the_time_axis_is_pointed_at_and_leads_on(browser: Browser, running: Dae
         page.keyboard.press("0")
         expect(page.get_by_role("button", name="Now")).to_be_hidden()
         page.get_by_role("button", name="3 hours").click()
-        page.mouse.move(box["x"] + box["width"] * 0.25 - 2, box["y"] + 17)
+        wait_until(page, is_pointed_at)
         page.mouse.down()
         page.mouse.up()
         expect(page.get_by_role("heading", name=f"Run {run_id}", exact=True)).to_be_visible()

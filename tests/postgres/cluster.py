@@ -25,8 +25,8 @@ from wakeful.stores.postgres import PostgresStore, Timeouts
 
 T = TypeVar("T")
 
-# Short, so that a lost lease is seen within a second or two.
-SHORT = Limits(concurrency_max=32, lease=1_500, renew_every=300, shutdown_grace=2_000, ending_grace=500, poll=50)
+# Short, so that a lost lease is seen within seconds; but if a commit took longer than this, no run would ever begin.
+SHORT = Limits(concurrency_max=32, lease=5_000, renew_every=300, shutdown_grace=2_000, ending_grace=500, poll=50)
 BRISK = Timeouts(lock=5_000)
 
 

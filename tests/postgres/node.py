@@ -22,7 +22,7 @@ from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.action import OrphanFate, Process
 from wakeful.stores.postgres import PostgresStore, Timeouts
 
-LIMITS = Limits(concurrency_max=100, lease=2_000, renew_every=500, shutdown_grace=5_000, ending_grace=1_000, poll=100)
+LIMITS = Limits(concurrency_max=100, lease=4_000, renew_every=500, shutdown_grace=5_000, ending_grace=1_000, poll=100)
 PATIENCE = Timeouts(frozen=2_000)
 
 

@@ -132,8 +132,7 @@ async def test_a_daemon_behind_a_pooler(url: str, server: Server, tmp_path: Path
             for _ in range(5):
                 run = await running.ask("POST", "/api/schedule/job/run?wait=true&timeout=60s")
                 assert (run["outcome"], run["output"]) == ("succeeded", "hello\n")
-            health = await running.ask("GET", "/healthz")
-            assert health["status"] == "ok"
+            await running.until("/healthz", lambda health: health["status"] == "ok")
     assert "pooler" in (tmp_path / "home" / "server.log").read_text()
 
 
@@ -143,7 +142,7 @@ def test_two_nodes_behind_a_pooler(url: str, server: Server, tmp_path: Path) -> 
     with pooler(server, tmp_path / "pooler", "transaction") as through:
         field = Field(through(url), tmp_path)
         try:
-            at = now() + 4_000
+            at = now() + 15_000  # still ahead when a slow machine has written all of them
             field.put([_in_lanes(n, at) for n in range(INSTANTS)])
             nodes = [field.start(name, takes=0.05) for name in "ab"]
             field.until_closed(INSTANTS // 3)

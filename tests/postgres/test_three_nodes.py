@@ -87,7 +87,7 @@ async def test_a_killed_and_a_frozen_node_cost_one_more_attempt_and_nothing_else
 
     with _nodes(url, path, "abc") as processes:
         await wrote("up", 3)
-        at = writer.now + 6_000
+        at = writer.now + 10_000 + instants  # still ahead when a slow machine has written all of them
         for start in range(0, instants, 1_000):
             await writer.put([_definition(n, at) for n in range(start, start + 1_000)])
         await wrote("end", instants // 5, by="a")

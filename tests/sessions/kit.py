@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -112,9 +112,9 @@ class Desk:
         self.written.add(slug or self.slug)
         return answer
 
-    def due(self, slug: str | None = None, after: float = 3.0, **more: Any) -> Any:
-        """A schedule that rings by itself, in a moment: late enough to be still ahead when it is written."""
-        return self.put({"type": "once", "at": soon(after)}, slug, **more)
+    def due(self, slug: str | None = None, after: int = 1, **more: Any) -> Any:
+        """A schedule that rings by itself, some seconds after it is written."""
+        return self.put(f"in {after}s", slug, **more)
 
     def run(self, slug: str | None = None) -> Any:
         """Run it by hand, and wait for its end."""
@@ -180,10 +180,6 @@ def until(condition: Callable[[], T | None]) -> T:
     return found
 
 
-def soon(after: float) -> str:
-    return (datetime.now(UTC) + timedelta(seconds=after)).isoformat()
-
-
 def at(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
@@ -224,4 +220,4 @@ def desk_of(one: Daemon, server: AgentServer, town: Town, agent: str, slug: str)
                 desk.api.ask("DELETE", f"/api/schedule/{name}")
 
 
-__all__ = ["Api", "Daemon", "Desk", "Town", "at", "daemon", "desk_of", "make_home", "seconds_until", "soon", "until"]
+__all__ = ["Api", "Daemon", "Desk", "Town", "at", "daemon", "desk_of", "make_home", "seconds_until", "until"]

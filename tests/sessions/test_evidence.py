@@ -102,7 +102,7 @@ def test_a_server_without_a_readable_history(
     with open_desk("1s", f'proves = "{proves}"') as one, desk_of(one, own_server, town, "default", "standup") as desk:
         desk.hold()
         desk.put()
-        desk.due("soon", after=8)
+        desk.due("soon")
         until(lambda: [run["rung"] for run in desk.runs("soon")] == ["started"])
         desk.let_go()
         run = desk.ended("soon")
@@ -126,7 +126,7 @@ def test_after_kill_9_a_busy_session_is_known_to_be_busy_with_our_own_turn(
     home = write_home(tmp_path / "home", own_server, more=more)
     with daemon(home, environ=own_server.environ) as one, desk_of(one, own_server, town, "default", "standup") as desk:
         desk.hold()
-        desk.due(after=8)
+        desk.due()
         until(lambda: [run["rung"] for run in desk.runs()] == ["started"])
         one.end(signal.SIGKILL)
         with daemon(home, environ=own_server.environ) as two:

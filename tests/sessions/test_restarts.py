@@ -64,7 +64,7 @@ def _first(desk: Desk, server: AgentServer) -> dict[str, Any]:
     desk.due("lost", agent="a2")
     until(lambda: [run["rung"] for run in desk.runs("lost")] == ["sent"])
     until(lambda: len(desk.messages("lost")) == 1)
-    return {"kept": kept, "off": off, "overdue": desk.due("overdue", after=2, agent="a3")}
+    return {"kept": kept, "off": off, "overdue": desk.due("overdue", after=10, agent="a3")}
 
 
 def _swallow(server: AgentServer) -> Handler:

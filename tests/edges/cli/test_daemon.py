@@ -64,7 +64,8 @@ def test_status(cli: Cli) -> None:
     assert "last tick: " in text
     assert "next: soon, " in text
     answer = cli.ask("status", "-o", "json").json
-    assert (answer["running"], answer["health"]["status"], answer["next"]["slug"]) == (True, "ok", "soon")
+    assert (answer["running"], answer["next"]["slug"]) == (True, "soon")
+    assert answer["health"]["status"] in ("ok", "degraded")  # as a busy machine is
 
 
 def test_a_second_daemon_says_who_holds_the_home(cli: Cli) -> None:
@@ -208,7 +209,7 @@ def test_a_copy_is_put_back_with_restore(tmp_path: Path) -> None:
         assert database.execute("SELECT count(*) FROM schedules").fetchone() == (2,)
     with daemon(home) as cli:
         assert [row["slug"] for row in cli.ask("ls", "-o", "json").json["schedules"]] == ["kept"]
-        assert "was restored from a backup of" in (home / "server.log").read_text()
+        cli.until(lambda: "was restored from a backup of" in (home / "server.log").read_text())
 
 
 def test_a_backup_of_nothing(alone: Cli, tmp_path: Path) -> None:

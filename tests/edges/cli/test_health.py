@@ -6,7 +6,6 @@ import sqlite3
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -35,8 +34,7 @@ def get(cli: Cli, path: str, body: Any = None) -> Any:
 
 def put(cli: Cli, slug: str, definition: dict[str, Any]) -> None:
     """A one-shot, due at once."""
-    at = datetime.now(UTC) + timedelta(seconds=3)
-    get(cli, f"/api/schedule/{slug}", {"schedule": {"type": "once", "at": at.isoformat()}, **definition})
+    get(cli, f"/api/schedule/{slug}", {"schedule": "in 1s", **definition})
 
 
 def health_of(cli: Cli, slug: str) -> str:

@@ -48,7 +48,7 @@ def test_run_and_wait_for_failure(ran: Cli) -> None:
 
 def test_waiting_has_a_limit(ran: Cli) -> None:
     """Who does not want to wait longer learns how it stands; the run goes on, and a second one is refused."""
-    ran.ask("add", "slow", "--manual", "--command", "sleep 5")
+    ran.ask("add", "slow", "--manual", "--command", "sleep 900")
     said = ran.ask("run", "slow", "--wait", "--timeout", "100ms")
     assert said.code == 1
     assert "slow is still running" in said.out
@@ -56,6 +56,8 @@ def test_waiting_has_a_limit(ran: Cli) -> None:
     assert (again.code, again.out) == (1, "")
     assert "run" in again.err
     assert ran.ask("run", "slow", "--timeout", "1s").code == 2
+    (run,) = ran.ask("runs", "slow", "-o", "json").json["runs"]
+    assert ran.ask("runs", "cancel", run["runId"]).code == 0
 
 
 def test_a_prompt_is_answered(ran: Cli) -> None:
@@ -148,7 +150,7 @@ def test_next_of_one(ran: Cli) -> None:
     assert said.json["slug"] == "bad"
     assert len(said.json["times"]) in (2, 3)
     assert ran.ask("next", "bad").out.count("09:00 CE") == 7
-    assert "does not fire within 0.001 days" in ran.ask("next", "bad", "--days", "0.001").err
+    assert "does not fire within 0.0001 days" in ran.ask("next", "bad", "--days", "0.0001").err
     assert ran.ask("next", "bad", "--days", "0").code == 2
 
 

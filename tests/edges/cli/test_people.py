@@ -1,7 +1,6 @@
 """The outbox, the channels and the inbox at the command line, over a real daemon."""
 
 import re
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,11 +40,8 @@ def send(home: Path, body: str) -> None:
 def test_the_outbox_lists_shows_retries_and_discards(cli: Cli) -> None:
     """In words for people, in JSON for programs; what is not there is said."""
     send(cli.home, '{"text": "hello\\u0007 there", "channel": "hook", "to": "7"}')
-    for _ in range(200):
-        (one,) = cli.ask("outbox", "-o", "json").json["deliveries"]
-        if one["lastError"]:
-            break
-        time.sleep(0.05)
+    cli.until(lambda: cli.ask("outbox", "-o", "json").json["deliveries"][0]["lastError"])
+    (one,) = cli.ask("outbox", "-o", "json").json["deliveries"]
     assert (one["status"], one["text"]) == ("pending", "hello there")
     listed = cli.run("outbox", "--status", "pending")
     assert listed.code == 0
@@ -75,12 +71,8 @@ def test_the_inbox_is_read(cli: Cli) -> None:
     """A star for what nobody has read."""
     assert "the inbox is empty" in cli.ask("inbox").err
     send(cli.home, '{"text": "for you", "channel": "inbox"}')
-    for _ in range(200):
-        items = cli.ask("inbox", "-o", "json").json["items"]
-        if items:
-            break
-        time.sleep(0.05)
-    number = items[0]["id"]
+    cli.until(lambda: cli.ask("inbox", "-o", "json").json["items"])
+    number = cli.ask("inbox", "-o", "json").json["items"][0]["id"]
     assert cli.run("inbox").out.startswith(f"* {number}  ")
     assert cli.ask("inbox", "read", number).code == 0
     assert cli.ask("inbox").out.startswith(f"  {number}  ")

@@ -82,7 +82,8 @@ async def test_within_one_process_there_is_one_as_well(running: Daemon) -> None:
 def test_health_nodes_and_settings(running: Daemon) -> None:
     """Who ticks, that it ticks, and by which settings."""
     status, health = ask(running.address, "/healthz")
-    assert (status, health["status"], health["isStoreWritable"], health["stuckRuns"]) == (200, "ok", True, [])
+    assert (status, health["isStoreWritable"], health["stuckRuns"]) == (200, True, [])
+    assert {one["name"] for one in health["findings"] if one["level"] != "ok"} <= {"lag"}  # of a busy machine
     node = ask(running.address, "/api/nodes")[1]["nodes"][0]
     assert (node["pid"], node["isAlive"]) == (running.process.pid, True)
     config = ask(running.address, "/api/config")[1]

@@ -1,20 +1,18 @@
 """Deliveries, channels and the inbox over HTTP."""
 
+import asyncio
 from typing import Any
 
 from edges.http.kit import Client
+from patience import PATIENCE
 
 
 async def eventually(api: Client, path: str, condition: Any) -> Any:
     """Ask until the answer is as it should be."""
-    import asyncio
-
-    for _ in range(600):
-        found = await api.get(path)
-        if condition(found.body):
-            return found.body
-        await asyncio.sleep(0.05)
-    raise AssertionError(f"{path}: {found.body}")
+    async with asyncio.timeout(PATIENCE):
+        while not condition(found := (await api.get(path)).body):
+            await asyncio.sleep(0.05)
+    return found
 
 
 async def test_a_text_is_sent_and_lies_in_the_inbox(api: Client) -> None:

@@ -1,7 +1,6 @@
 """What needs a person, what happened, and the search in the ledger, over HTTP."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from edges.http.kit import MANUAL, Client
@@ -40,8 +39,7 @@ async def test_each_problem_is_one_item_with_what_to_act_on(api: Client) -> None
     api.app.register_channel("phone", "7", broken)
     await api.put("halted")
     await api.post("/api/schedule/halted/pause")
-    soon = (datetime.now(UTC) + timedelta(milliseconds=300)).isoformat()
-    await api.put("fails", {**FALSE, "schedule": {"type": "once", "at": soon}})
+    await api.put("fails", {**FALSE, "schedule": "in 1s"})
     letter = (await api.post("/api/deliveries", {"text": "the kettle boils", "channel": "phone"})).body
     today = await until(api, lambda day: day["counts"]["failing"] and of_kind(day, "delivery"))
     (failing,) = of_kind(today, "failing")

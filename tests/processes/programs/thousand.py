@@ -1,10 +1,12 @@
 """A thousand schedules due at one instant: most are quick calls, every twenty-fifth a command.
 
-The instant is eight seconds after the first start, when all are added; it is kept in `at`. Handlers leave `key attempt`
-(commands also their pid) in `done`. A command sleeps long while the file `sleepy` is there.
+The instant is twenty seconds after the first start, when all are added; it is kept in `at`. Handlers leave
+`key attempt` (commands also their pid) in `done`. While the file `sleepy` is there, a command sleeps long, and so does
+each call after the first five hundred.
 """
 
 import asyncio
+import itertools
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 from wakeful import Wakeful, once
 
 app = Wakeful("wakeful.db", concurrency_max=64, shutdown_grace="5s")
+begun = itertools.count()
 done = os.open("done", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 
 COMMAND = """
@@ -24,13 +27,13 @@ if [ -e sleepy ]; then exec sleep 120; fi
 def instant() -> str:
     kept = Path("at")
     if not kept.exists():
-        kept.write_text((datetime.now(UTC) + timedelta(seconds=8)).isoformat(timespec="milliseconds"))
+        kept.write_text((datetime.now(UTC) + timedelta(seconds=20)).isoformat(timespec="milliseconds"))
     return kept.read_text()
 
 
 async def quick(fire: Any) -> None:
     os.write(done, f"{fire.idempotency_key} {fire.attempt}\n".encode())
-    await asyncio.sleep(0.03)
+    await asyncio.sleep(120 if next(begun) >= 500 and Path("sleepy").exists() else 0.03)
 
 
 async def main() -> None:

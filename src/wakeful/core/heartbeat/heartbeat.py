@@ -202,7 +202,8 @@ def look(
     taken: frozenset[Instant],
     busy_run: int | None,
 ) -> HeartbeatDecision:
-    """Decide the beats that are due, and whether a turn starts. `busy_run` holds the agent's lane."""
+    """Decide the beats that are due, and whether a turn starts. A beat that nobody waits for is skipped because of
+    `busy_run`, which holds the agent's lane."""
     turns = turns_within(heartbeat, now)
     is_full = len(turns) >= rules.turns_per_hour_max
     is_open = cadence.open_run_id is not None

@@ -56,7 +56,8 @@ class HeartbeatAlarms:
                 now=now,
                 gap_reason=gap_reason,
                 taken=taken(tx, cadence, now),
-                busy_run=tx.lanes.holders().get(terms.lane),
+                # Events must not wait for another beat, which may be half a day away: the turn waits for the lane.
+                busy_run=None if tx.system_events.all() else tx.lanes.holders().get(terms.lane),
             )
             if decided.has_tripped:
                 effects.append(_tripped(tx, decided, terms, now))

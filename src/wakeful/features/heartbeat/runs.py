@@ -72,7 +72,7 @@ class TurnRuns(AgentRuns):
         terms = self._terms()
         agent = _kept(run).get("agent", terms.agent)
         heartbeat, cadence = locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id]
-        settlement = _after_attempt(run, ending, now)
+        settlement = _after_attempt(tx, run, ending, now)
         if isinstance(settlement, Wait):
             return Settled(settlement, result=kept_while_waiting(ending, earlier=run.result), agent=agent)
         said: tuple[Effect, ...] = ()
@@ -122,13 +122,13 @@ def _of_the_same_instant(effect: Effect) -> Effect:
     return replace(effect, counts="never") if isinstance(effect, Observed) and not effect.is_good else effect
 
 
-def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
+def _after_attempt(tx: Tx, run: Run, ending: Ending, now: Instant) -> Settlement:
     if isinstance(ending, Done) and isinstance(ending.carries, NothingToDo):
         error = ending.carries.error
         return Close("skipped", run.rung, error, CHECK_FAILED if error else NOTHING_TO_DO, is_counted=False)
     if not isinstance(ending, Busy):
         return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
-    if _kept(run)["reasons"] == ["interval"]:  # the next beat follows anyway
+    if _kept(run)["reasons"] == ["interval"] and not tx.system_events.carried(run.run_id):  # the next beat will do
         return Close("skipped", run.rung, ending.error, "busy", is_counted=False)
     if run.waits >= BUSY_WAITS_MAX:
         return Close("failed", run.rung, ending.error, "busy", is_counted=False)

@@ -3,7 +3,9 @@
 The state of a task is in the result backend. Before a task is sent, we store the state `SENT` under its id, so that a
 result that was lost (the backend was emptied, or it expired) is not mistaken for a task that no worker has begun:
 without a record the state is `PENDING`. A task that is `STARTED` names its worker, which is asked from time to time
-whether it still works on it; a worker that died never says so itself.
+whether it still works on it; a worker that died never says so itself. Its silence proves that only if it would answer
+while it works. That depends on its pool, so all workers are asked for theirs as soon as a task is watched, and
+regularly after that: a worker may die before it is asked about its first task.
 """
 
 import contextlib
@@ -28,8 +30,12 @@ POLL_MAX: Final = 2.0
 ASK_EVERY: Final = 5.0
 """How often the worker of a started task is asked whether it still works on it."""
 ASK_WITHIN: Final = 1.5
+LEARN_EVERY: Final = 30.0
+"""How often all workers are asked for their pool."""
 SILENT_MAX: Final = 3
-"""A worker that answered before and then misses this many requests in a row is gone."""
+"""A worker that answers while it works, and then misses this many requests in a row, is gone."""
+SOLO: Final = "celery.concurrency.solo:TaskPool"
+"""A worker with this pool does not answer while it works."""
 DENIED_MAX: Final = 2
 """A worker that denies this many times in a row that it works on a started task has lost it."""
 
@@ -90,6 +96,8 @@ class Fleet:
                 "socket_connect_timeout": CONNECT_WITHIN,
                 "socket_timeout": 2 * CONNECT_WITHIN,
                 "confirm_publish": True,
+                "max_retries": 1,  # else a control command tries for ever to reach the broker
+                "interval_start": 0,
             },
             redis_socket_connect_timeout=CONNECT_WITHIN,
             redis_socket_timeout=2 * CONNECT_WITHIN,
@@ -102,7 +110,9 @@ class Fleet:
         self._lock = threading.Lock()
         self._news = threading.Event()
         self._thread: threading.Thread | None = None
-        self._heard: set[str] = set()  # workers that answered
+        self._learner: threading.Thread | None = None
+        self._newcomer = threading.Event()  # a worker whose pool is unknown has answered
+        self._pools: dict[str, str] = {}  # by worker
         self._silent: dict[str, int] = {}
 
     # --- sending and asking ------------------------------------------------------------------------------------------
@@ -169,6 +179,9 @@ class Fleet:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._watch_all, name="wakeful-celery", daemon=True)
                 self._thread.start()
+            if self._learner is None or not self._learner.is_alive():
+                self._learner = threading.Thread(target=self._learn_pools, name="wakeful-celery-pools", daemon=True)
+                self._learner.start()
         self._news.set()
 
     def forget(self, task_id: str) -> None:
@@ -179,6 +192,7 @@ class Fleet:
         with self._lock:
             self._watched.clear()
         self._news.set()
+        self._newcomer.set()
         with contextlib.suppress(Exception):
             self._app.close()
 
@@ -223,6 +237,20 @@ class Fleet:
         task.listener(seen)
         return True
 
+    def _learn_pools(self) -> None:
+        """Ask all workers for their pool, as long as a task is watched. This has a thread of its own: how many workers
+        there are is unknown, so it always takes as long as they may answer."""
+        while self._watched:
+            try:
+                answers = self._app.control.inspect(timeout=ASK_WITHIN).stats() or {}
+            except Exception as error:
+                log.warning("the workers cannot be asked: %s", self._plain(error))
+                answers = {}
+            for worker, stats in answers.items():
+                self._pools[worker] = str(stats.get("pool", {}).get("implementation", SOLO))
+            self._newcomer.wait(LEARN_EVERY)
+            self._newcomer.clear()
+
     def _ask_workers(self, watched: dict[str, _Watched]) -> None:
         """Ask the workers of started tasks whether they still work on them."""
         now = time.monotonic()
@@ -238,7 +266,8 @@ class Fleet:
         except Exception as error:
             log.warning("the workers cannot be asked: %s", self._plain(error))
             return
-        self._heard |= answers.keys()
+        if answers.keys() - self._pools.keys():
+            self._newcomer.set()
         for worker in workers:
             self._silent[worker] = 0 if worker in answers else self._silent.get(worker, 0) + 1
         for task_id, task in due.items():
@@ -249,7 +278,7 @@ class Fleet:
     def _judge(self, task_id: str, watched: _Watched, worker: str, active: Iterable[Any] | None) -> None:
         if active is not None:
             watched.denied = 0 if any(task.get("id") == task_id for task in active) else watched.denied + 1
-        is_gone = active is None and worker in self._heard and self._silent[worker] >= SILENT_MAX
+        is_gone = active is None and self._silent[worker] >= SILENT_MAX and self._pools.get(worker, SOLO) != SOLO
         if not is_gone and watched.denied < DENIED_MAX:
             return
         seen = self.look(task_id)  # it may have ended meanwhile
