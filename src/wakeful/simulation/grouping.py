@@ -35,7 +35,7 @@ def grouped(
     """Group the schedules of a plan, drafts included, as they are in the store."""
     terms, starts_at = job.terms, job.request.starts_at
     payments = Payments(job.money.prices)
-    rest = Rest(terms, behaviour, payments, job.request.ends_at)
+    rest = Rest(terms, behaviour, payments, job.request.ends_at - 1)
     stored = (read_stored(row.schedule_id, row.version, row.definition) for row in all_schedules(tx))
     compiled = [known for known in stored if isinstance(known, Compiled)]
     spent = {Limit(row.scope, row.unit, row.period, 0): row.spent for row in tx.budgets.current(starts_at)}

@@ -132,7 +132,7 @@ class _Plan:
 
     def _plan_steps(self) -> None:
         starts_at, ends_at = self._job.request.starts_at, self._job.request.ends_at
-        self._at(ends_at, lambda: None)
+        self._at(ends_at - 1, lambda: None)  # what is due when the period ends does not belong to it
         for outage in self._troubles.outages:
             if outage.starts_at > starts_at:
                 self._at(outage.starts_at, self._kill)
@@ -143,7 +143,7 @@ class _Plan:
 
     def _at(self, at: Instant, step: Callable[[], Any]) -> None:
         """Do this at that time; steps for the same time are done in the order in which they were added."""
-        if at <= self._job.request.ends_at:
+        if at < self._job.request.ends_at:
             heapq.heappush(self._steps, (at, next(self._orders), step))
 
     async def _boot(self) -> None:

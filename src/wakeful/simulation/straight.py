@@ -107,7 +107,7 @@ class Rest(NamedTuple):
     terms: Terms
     behaviour: Behaviour
     payments: Payments
-    ends_at: Instant  # of the simulation
+    ends_at: Instant  # the last moment of the simulation
 
 
 def go_straight(tx: Tx, group: Group, rest: Rest, now: Instant) -> Stretch:
