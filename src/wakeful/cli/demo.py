@@ -86,7 +86,7 @@ def _furnish(invocation: Invocation, listening: Listening) -> None:
     _limit(daemon)
     _propose(listening.address, (invocation.home / TOKEN_FILE).read_text(encoding="utf-8").strip())
     for slug in (*AT_ONCE, UNHEARD):
-        _post(daemon, f"/api/schedule/{slug}/run")
+        _post(daemon, f"/api/schedule/{slug}/run?wait=true")
     _post(daemon, "/api/wake", {"reason": "manual", "text": "Someone is looking at the demo."})
 
 

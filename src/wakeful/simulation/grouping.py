@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from wakeful.app.simulation_job import SimulationJob
+from wakeful.core.heartbeat.heartbeat import timing_of
 from wakeful.core.money.budgets import Limit
 from wakeful.core.schedule.actions import Event
 from wakeful.core.simulation.request import Span, Troubles
 from wakeful.core.slot.windows import slot_name
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import AfterReset
+from wakeful.core.time.timing import AfterReset, Timing, tally
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.heartbeat.state import find
 from wakeful.features.money.terms import effective
@@ -41,7 +42,16 @@ def grouped(
     spent = {Limit(row.scope, row.unit, row.period, 0): row.spent for row in tx.budgets.current(starts_at)}
     owners = list(_owners(tx, job, behaviour, compiled))
     limits = effective(tx, job.money)
-    budgets = Budgets(limits, owners, copied.charges, spent, payments, zone=terms.default_zone, starts_at=starts_at)
+    budgets = Budgets(
+        limits,
+        owners,
+        copied.charges,
+        spent,
+        payments,
+        zone=terms.default_zone,
+        starts_at=starts_at,
+        ends_at=job.request.ends_at,
+    )
     if terms.is_standby:
         return Grouped((), budgets, rest)
     needs = _Needs(tx, job, troubles, budgets, used_up)
@@ -109,10 +119,18 @@ def _in_old_lanes(tx: Tx, compiled: Sequence[Compiled]) -> dict[str | None, list
 def _owners(tx: Tx, job: SimulationJob, behaviour: Behaviour, compiled: Sequence[Compiled]) -> Iterator[Owner]:
     for known in compiled:
         definition = known.definition
-        yield Owner(known.schedule_id, agent_of(known), behaviour.usages(definition.slug), definition.budget)
+        usages, instants = behaviour.usages(definition.slug), _instants(known.rules.timing, job)
+        yield Owner(known.schedule_id, agent_of(known), usages, instants, definition.budget)
     state = find(tx)
     if job.heartbeat is not None and state is not None:
-        yield Owner(state.heartbeat.owner_id, job.heartbeat.agent, behaviour.usages(HEARTBEAT))
+        usages, instants = behaviour.usages(HEARTBEAT), _instants(timing_of(state.heartbeat), job)
+        yield Owner(state.heartbeat.owner_id, job.heartbeat.agent, usages, instants)
+
+
+def _instants(timing: Timing, job: SimulationJob) -> int:
+    if isinstance(timing, AfterReset):
+        return 0  # they depend on when the quota is used up
+    return tally(timing, job.request.starts_at, job.request.ends_at).count
 
 
 class _Needs:

@@ -18,9 +18,12 @@ from wakeful.core.money.schedule_budget import ScheduleBudget, limits_of
 from wakeful.core.run.usage import Usage, usage_of
 from wakeful.core.simulation.request import Span
 from wakeful.core.simulation.summary import SimulatedRow
-from wakeful.core.time.instants import INSTANT_MAX, Instant
+from wakeful.core.time.instants import DAY, INSTANT_MAX, Instant
 from wakeful.ports.store import Tx
 
+FEW: Final = 1_000
+"""A limit under which there are so few turns does not make a plan worth simulating twice."""
+MONTH: Final = 30 * DAY
 ALWAYS: Final = Span(0, INSTANT_MAX)
 
 UsedUp: TypeAlias = Mapping[Limit, Sequence[Span]]
@@ -85,6 +88,7 @@ class Owner(NamedTuple):
     owner_id: int
     agent: str | None
     usages: Sequence[Usage | None]
+    instants: int  # in the simulated period
     budget: ScheduleBudget | None = None
 
     @property
@@ -100,11 +104,12 @@ class Watched(NamedTuple):
     unknown: frozenset[int]  # those whose attempts may have unknown costs: budgets then count an estimate
     reserved_max: int | None  # what all of them can have reserved at once; None: there is nothing to estimate it from
     spent: int  # before the simulation, in its first period
+    is_left: bool  # whether the engine decides anyway: few turns, which probably use it up
 
     @property
     def is_enough(self) -> bool:
         """Whether a period begins with enough for all of them."""
-        return self.reserved_max is not None and self.reserved_max <= self.limit.amount
+        return self.reserved_max is not None and self.reserved_max <= self.limit.amount and not self.is_left
 
 
 class Budgets:
@@ -120,10 +125,12 @@ class Budgets:
         *,
         zone: str,
         starts_at: Instant,
+        ends_at: Instant,
     ) -> None:
         self._payments = payments
         self._zone = zone
         self._starts_at = starts_at
+        self._ends_at = ends_at
         self._agents = {owner.owner_id: owner.agent for owner in owners}
         self._ids = count(_IDS_FROM)
         self._owners = owners
@@ -147,10 +154,12 @@ class Budgets:
     def used_up(self, spent: Iterable[Spent], before: UsedUp) -> UsedUp:
         """When a limit may have mattered in each of its periods, and the engine did not decide before."""
         found: dict[Limit, list[Span]] = {}
-        in_order = sorted(spent)
+        by_owner: dict[int, list[Spent]] = {}
+        for one in spent:
+            by_owner.setdefault(one.owner_id, []).append(one)
         for watched in self.watched:
             if watched.is_enough:
-                own = [one for one in in_order if one.owner_id in watched.owners]
+                own = sorted(one for owner_id in watched.owners for one in by_owner.get(owner_id, ()))
                 spans = list(self._used_up(watched, own, before.get(watched.limit, ())))
                 if spans:
                     found[watched.limit] = spans
@@ -203,7 +212,21 @@ class Budgets:
         largest = [self._largest(owner, limit.unit) for owner in owners]
         reserved_max = None if None in largest else sum(amount or 0 for amount in largest)
         ids = frozenset(owner.owner_id for owner in owners)
-        return Watched(limit, ids, unknown, reserved_max, self._spent.get(limit._replace(amount=0), 0))
+        spent = self._spent.get(limit._replace(amount=0), 0)
+        expected = spent + self._expected(owners, limit) + (reserved_max or 0)
+        is_left = expected > limit.amount and sum(owner.instants for owner in owners) <= FEW
+        return Watched(limit, ids, unknown, reserved_max, spent, is_left)
+
+    def _expected(self, owners: Sequence[Owner], limit: Limit) -> float:
+        """What these owners will spend in one period, on average."""
+        total = 0.0
+        for owner in owners:
+            known = [
+                figure for usage in owner.usages if (figure := self._payments.figure(usage, limit.unit)) is not None
+            ]
+            total += owner.instants * sum(known) / len(known) if known else 0
+        length = self._ends_at - self._starts_at
+        return total * min(1.0, (DAY if limit.period == "day" else MONTH) / length)
 
     def _are_known(self, usages: Sequence[Usage | None], unit: Unit) -> bool:
         return bool(usages) and all(self._payments.figure(usage, unit) is not None for usage in usages)
