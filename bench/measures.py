@@ -56,6 +56,7 @@ _ALL: Final = (
     ),
     Measure("tick, idle workflows", "ms", "less", "one tick of the engine with 10,000 idle workflows"),
     Measure("simulated fires", "/s", "more", "in a process of its own, from the call to the answer"),
+    Measure("simulated fires, half of them turns", "/s", "more", "the same for a plan with agents, usage and budgets"),
     Measure("difference of a draft", "s", "less", "what a draft changes in a week of a hundred schedules"),
     Measure("lateness beside a simulation", "ms", "less", "the worst start of a one-second schedule meanwhile"),
     *(

@@ -262,7 +262,12 @@ def _simulation(sizes: Sizes) -> Group:
         "sqlite",
         sizes.lateness_repeats,
         (Case(OURS, "ours.simulation", _args(fires=sizes.simulated_fires)),),
-        ("simulated fires", "difference of a draft", "lateness beside a simulation"),
+        (
+            "simulated fires",
+            "simulated fires, half of them turns",
+            "difference of a draft",
+            "lateness beside a simulation",
+        ),
     )
 
 

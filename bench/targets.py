@@ -42,6 +42,7 @@ TARGETS: Final = (
     Target("idle rss", "postgres", 80),
     Target("start", "postgres", 1.5),
     Target("simulated fires", "sqlite", 10_000),
+    Target("simulated fires, half of them turns", "sqlite", 10_000),
     Target("difference of a draft", "sqlite", 1),
     *(
         Target(measure, store, bound, "fastapi")

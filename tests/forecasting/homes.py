@@ -35,6 +35,7 @@ BORN_AT: Final[Instant] = 1_774_000_000_000  # 2026-03-20T09:46:40Z: a change of
 HISTORY: Final = 4 * DAY
 SCHEDULES: Final = 50
 SLOT: Final = "main"
+DISTURBING: Final = frozenset({"slot", "activeHours", "check"})
 _CALM: Final[dict[str, Any]] = {"lease": 400 * DAY, "renew_every": 100 * DAY, "sleep_max": DAY, "prune_every": DAY}
 ZONES: Final = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata")
 
@@ -53,9 +54,10 @@ class Commits:
 class Home:
     """One home, made from a seed."""
 
-    def __init__(self, seed: int, folder: Path, *, days: int = 30) -> None:
+    def __init__(self, seed: int, folder: Path, *, days: int = 30, is_calm: bool = False) -> None:
         self.rng = random.Random(seed)
         self.seed = seed
+        self.is_calm = is_calm  # most attempts are short and succeed, and nothing goes wrong around them
         self.path = folder / "wakeful.db"
         self.days = days
         self.loop = VirtualLoop()
@@ -96,8 +98,10 @@ class Home:
         if kind == "prompt":
             options["check"] = (0.2, lambda: {"command": {"argv": ["true"]}})
             options["budget"] = (0.2, lambda: {"perDay": 0.5, "tokensPerDay": 40_000})
+        if self.is_calm and kind == "prompt":
+            options["budget"] = (0.3, lambda: {"perDay": rng.choice((0.5, 5.0))})
         for name, (share, value) in options.items():
-            if rng.random() < share:
+            if rng.random() < (share / 4 if self.is_calm and name in DISTURBING else share):
                 written[name] = value()
         return written
 
@@ -135,6 +139,8 @@ class Home:
         rng = self.rng
         longest = rng.choice((5 * SECOND, 10 * MINUTE, 90 * MINUTE))
         bad = rng.choice((0.0, 0.0, 0.1, 0.5))
+        if self.is_calm:
+            longest, bad = min(longest, 2 * MINUTE), min(bad, 0.1)
         samples: list[Sample] = []
         for _ in range(8):
             usage: Usage = {"total": rng.randrange(100, 9_000), "cost": rng.randrange(1, 200) / 1000}
@@ -146,6 +152,8 @@ class Home:
 
     def troubles(self, now: Instant) -> Troubles:
         """What goes wrong in the month."""
+        if self.is_calm:
+            return Troubles()
         rng, slugs, names = self.rng, sorted(self.definitions), sorted((*self.definitions, "heartbeat"))
 
         def span(longest: int) -> Span:
@@ -278,7 +286,7 @@ class Home:
     def live_month(self, records: Mapping[str, Record], troubles: Troubles, drafts: Mapping[str, Any]) -> None:
         """The month, with everything that the simulation has."""
         now = self.now
-        steps: list[tuple[Instant, Callable[[], Any]]] = [(now + self.days * DAY, lambda: None)]
+        steps: list[tuple[Instant, Callable[[], Any]]] = [(now + self.days * DAY - 1, lambda: None)]
         for outage in troubles.outages:
             steps += [(outage.starts_at, self.kill)]
             steps += [(outage.ends_at, lambda: self.boot(records, troubles, self.seed))]
@@ -289,7 +297,7 @@ class Home:
         for slug, written in drafts.items():
             self.do(lambda app, slug=slug, written=written: app.write(slug, written))
         for at, step in sorted(steps, key=lambda one: one[0]):
-            if at <= now + self.days * DAY:
+            if at < now + self.days * DAY:
                 self.pass_until(at)
                 step()
         self.kill()

@@ -1,7 +1,7 @@
 """A simulated month is the month that really follows, row by row."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,16 @@ from forecasting.homes import Home
 from wakeful.core.run.runs import Run
 from wakeful.core.simulation.summary import SimulatedRow
 from wakeful.core.time.instants import Instant, format_instant
+from wakeful.features.schedules.compiled import Compiled
 from wakeful.ports.store import Tx
 from wakeful.simulation.copying import Copied
+from wakeful.simulation.grouping import Grouped, grouped
 from wakeful.simulation.plan import run_plan
+from wakeful.simulation.straight import Group, Rest, Stretch, go_straight
 
 # Home 48 differed as long as the copy's store needed fewer loop iterations than the real one.
 SAMPLE = (13, 48)
+CALM = (1, 3)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +38,38 @@ def test_a_simulated_month_is_what_really_happens(seed: int, tmp_path: Path) -> 
     _assert_same(Home(seed, tmp_path))
 
 
-def _assert_same(home: Home) -> None:
+@pytest.mark.parametrize(
+    "seed", [seed if seed in CALM else pytest.param(seed, marks=pytest.mark.torture) for seed in range(30)]
+)
+def test_most_turns_of_a_calm_home_need_no_engine(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns that wait in their lane, with a budget, and beats are computed; they are what really happens."""
+    computed: list[tuple[Group, SimulatedRow]] = []
+
+    def noted(tx: Tx, group: Group, rest: Rest, now: Instant) -> Stretch:
+        stretch = go_straight(tx, group, rest, now)
+        computed.extend((group, run) for run in stretch.runs)
+        return stretch
+
+    def forgotten(*given: Any) -> Grouped:
+        computed.clear()  # a plan that is simulated again because of a budget
+        return grouped(*given)
+
+    monkeypatch.setattr("wakeful.simulation.plan.go_straight", noted)
+    monkeypatch.setattr("wakeful.simulation.plan.grouped", forgotten)
+    rows = _assert_same(Home(seed, tmp_path, days=4, is_calm=True))
+    turns = [run for _, run in computed if run.turns]
+    assert sum(run.turns for run in turns) > sum(row.turns for row in rows) / 3
+    if seed in CALM:
+        assert any((run.started_at or 0) > run.due_at for run in turns)
+        assert any(run.slug == "heartbeat" for run in turns)
+        assert any(compiled.definition.budget for group, run in computed for compiled in _of(group, run))
+
+
+def _of(group: Group, run: SimulatedRow) -> list[Compiled]:
+    return [compiled for compiled in group.straight.values() if compiled.definition.slug == run.slug]
+
+
+def _assert_same(home: Home) -> Sequence[SimulatedRow]:
     job = home.make_history()
     copied, troubles = home.copy(job), job.request.troubles
     plan = run_plan(job, copied, troubles=troubles, drafts=job.drafts)
@@ -48,6 +83,7 @@ def _assert_same(home: Home) -> None:
     simulated, happened = Counter(map(_shown, plan.rows)), Counter(map(_shown, lived))
     assert sorted((simulated - happened).elements()) == []
     assert sorted((happened - simulated).elements()) == []
+    return plan.rows
 
 
 def _ledger(tx: Tx) -> dict[int, Run]:

@@ -14,6 +14,7 @@ from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation, full_path
 from wakeful.cli.render import say
 from wakeful.server.demo import (
+    AT_ONCE,
     DEMO_HOME,
     PAUSED,
     PROPOSAL,
@@ -84,7 +85,8 @@ def _furnish(invocation: Invocation, listening: Listening) -> None:
     _post(daemon, f"/api/schedule/{PAUSED}/pause")
     _limit(daemon)
     _propose(listening.address, (invocation.home / TOKEN_FILE).read_text(encoding="utf-8").strip())
-    _post(daemon, f"/api/schedule/{UNHEARD}/run")
+    for slug in (*AT_ONCE, UNHEARD):
+        _post(daemon, f"/api/schedule/{slug}/run?wait=true")
     _post(daemon, "/api/wake", {"reason": "manual", "text": "Someone is looking at the demo."})
 
 

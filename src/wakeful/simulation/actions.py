@@ -7,9 +7,10 @@ from typing import Any, Final, TypeAlias
 from wakeful.core.heartbeat.acknowledgement import AckRules
 from wakeful.core.run.results import Done, Failed, Result, Unconfirmed
 from wakeful.core.run.runs import RungName
+from wakeful.core.run.usage import Usage
 from wakeful.core.schedule.actions import Event
 from wakeful.core.schedule.pre_check import CheckSpec, Found, NothingFound
-from wakeful.core.simulation.draws import TOOK_MIN, UNRECORDED, Draw, Record, Sample, draw, finds_nothing, sample_of
+from wakeful.core.simulation.draws import TOOK_MIN, UNRECORDED, Record, Sample, draw, finds_nothing, sample_of
 from wakeful.core.simulation.request import Troubles
 from wakeful.core.simulation.summary import Peak
 from wakeful.core.time.instants import Instant
@@ -57,11 +58,10 @@ class Behaviour:
         self._clock = clock
         self.meter = meter
 
-    def record(self, fire: Fire) -> Record:
-        return self._records.get(fire.slug, _NO_RECORD)
-
-    def draw(self, fire: Fire) -> Draw:
-        return draw(self._seed, fire.slug, fire.planned_at, fire.attempt)
+    def finds_nothing(self, slug: str, planned_at: Instant, attempt: int = 1) -> bool:
+        """Whether the check before this turn finds nothing to do."""
+        record = self._records.get(slug, _NO_RECORD)
+        return record.nothing > 0 and finds_nothing(record, draw(self._seed, slug, planned_at, attempt))
 
     def sample(self, slug: str, planned_at: Instant, attempt: int) -> Sample:
         """What this attempt does, and how long it takes."""
@@ -75,6 +75,10 @@ class Behaviour:
                 sample = sample._replace(outcome="failed", error=FAILURE)
         took = max(self._troubles.slow.get(slug, sample.took), TOOK_MIN)
         return sample if took == sample.took else sample._replace(took=took)
+
+    def usages(self, slug: str) -> list[Usage | None]:
+        """What its attempts used."""
+        return [sample.usage for sample in self._records.get(slug, _NO_RECORD).samples]
 
     async def repeat(self, fire: Fire, ladder: Ladder) -> Sample:
         """Take as long as the drawn attempt; returns how it ends."""
@@ -122,19 +126,20 @@ async def perform(behaviour: Behaviour, _: Any, fire: Fire, ladder: Ladder) -> R
 
 async def perform_check(behaviour: Behaviour, _: Any, fire: Fire, __: Ladder) -> Result:
     """Perform the check before a turn."""
-    is_nothing = finds_nothing(behaviour.record(fire), behaviour.draw(fire))
+    is_nothing = behaviour.finds_nothing(fire.slug, fire.planned_at, fire.attempt)
     return Done(carries=NothingFound() if is_nothing else Found(FOUND))
 
 
 async def perform_beat(behaviour: Behaviour, spec: HeartbeatTurn, fire: Fire, ladder: Ladder) -> Result:
     """Perform a heartbeat turn. The reply means the same as the recorded one."""
-    if spec.is_beat and finds_nothing(behaviour.record(fire), behaviour.draw(fire)):
+    if spec.is_beat and behaviour.finds_nothing(fire.slug, fire.planned_at, fire.attempt):
         return Done("claimed", carries=NothingToDo(is_checked=spec.check is not None))
     sample = await behaviour.repeat(fire, ladder)
-    return ended(sample, reply=_reply(sample, spec.ack))
+    return ended(sample, reply=reply_of(sample, spec.ack))
 
 
-def _reply(sample: Sample, ack: AckRules) -> str | None:
+def reply_of(sample: Sample, ack: AckRules) -> str | None:
+    """A reply that means the same as the recorded one."""
     match sample.reason:
         case "ok-empty":
             return ""

@@ -1,8 +1,9 @@
 """Running one plan: the engine and the features, in virtual time, with outages and used-up quotas at their times.
 
-Most schedules of most plans do the same every time: they start when they are due, and succeed. These runs are computed
-without the engine (`simulation.straight`), from the rules that its plain path uses. They influence other schedules only
-if there is no capacity for all; then the plan is simulated once more, by the engine alone.
+Most schedules of most plans do the same every time: they start when they are due, or when their lane is free, and
+succeed. These runs are computed without the engine (`simulation.straight`). They influence others only if there is no
+capacity for all; then the plan is simulated once more, by the engine alone. Or if a budget may be used up; then it is
+simulated once more, and the engine decides about the rest of that period.
 """
 
 import gc
@@ -18,10 +19,11 @@ from wakeful.app.features import plug_heartbeat
 from wakeful.app.money import plug_money
 from wakeful.app.simulation_job import SimulationJob
 from wakeful.core.errors import Invalid
+from wakeful.core.money.budgets import Limit
 from wakeful.core.run.effects import Replan
 from wakeful.core.schedule.actions import Call, Command, Dispatch, Event, Http, Prompt
-from wakeful.core.simulation.request import NamedSpan, Troubles
-from wakeful.core.simulation.summary import SimulatedPlan, in_order
+from wakeful.core.simulation.request import NamedSpan, Span, Troubles
+from wakeful.core.simulation.summary import SimulatedPlan, SimulatedRow, in_order
 from wakeful.core.time.instants import DAY, Instant
 from wakeful.engine.limits import Limits
 from wakeful.engine.membership import Identity
@@ -35,8 +37,10 @@ from wakeful.ports.store import Tx
 from wakeful.simulation.actions import Behaviour, Meter, NoProcesses, RecordedAction, perform, replaced
 from wakeful.simulation.copying import Copied, write_copy
 from wakeful.simulation.gates import gates_of
-from wakeful.simulation.straight import Straight, go_straight, hand_over
-from wakeful.stores.sqlite.scratch import ScratchStore, ledger_of
+from wakeful.simulation.grouping import Grouped, grouped
+from wakeful.simulation.payments import Budgets, Spent, UsedUp
+from wakeful.simulation.straight import Group, Stretch, go_straight
+from wakeful.stores.sqlite.scratch import ScratchStore, ledger_of, spent_in
 from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import Process, VirtualLoop, drain
 
@@ -49,6 +53,8 @@ _CALM: Final[dict[str, Any]] = {
     "prune_every": _YEARS,
     "ledger_days": 100_000,
 }
+_TRIES: Final = 4
+"""How often a plan is simulated because of budgets, before the engine decides about everything."""
 _IDENTITY: Final = Identity("simulated", "simulated", 0)
 
 
@@ -57,18 +63,25 @@ def run_plan(
 ) -> SimulatedPlan:
     """Simulate the plan from `starts_at` until right before `ends_at`."""
     gc.freeze()
-    plan = _run(job, copied, troubles, drafts, is_straight=True)
-    if plan.is_crowded:
-        plan = _run(job, copied, troubles, drafts, is_straight=False)
-    return plan.result()
+    used_up: dict[Limit, list[Span]] = {}
+    for _ in range(_TRIES):
+        plan = _run(job, copied, troubles, drafts, used_up)
+        if plan.is_crowded:
+            break
+        more = plan.used_up()
+        if not more:
+            return plan.result()
+        for limit, spans in more.items():
+            used_up.setdefault(limit, []).extend(spans)
+    return _run(job, copied, troubles, drafts, None).result()
 
 
 def _run(
-    job: SimulationJob, copied: Copied, troubles: Troubles, drafts: tuple[Checked, ...], *, is_straight: bool
+    job: SimulationJob, copied: Copied, troubles: Troubles, drafts: tuple[Checked, ...], used_up: UsedUp | None
 ) -> "_Plan":
     loop = VirtualLoop()
     try:
-        plan = _Plan(loop, job, copied, troubles, drafts, is_straight=is_straight)
+        plan = _Plan(loop, job, copied, troubles, drafts, used_up)
         loop.run(plan.live())
     finally:
         drain(loop)
@@ -83,8 +96,7 @@ class _Plan:
         copied: Copied,
         troubles: Troubles,
         drafts: tuple[Checked, ...],
-        *,
-        is_straight: bool,
+        used_up: UsedUp | None,
     ) -> None:
         self._loop = loop
         self._job = job
@@ -92,11 +104,13 @@ class _Plan:
         self._troubles = troubles
         self._clock = VirtualClock(loop, job.request.starts_at)
         self._behaviour = Behaviour(job.request.seed, copied.records, troubles, self._clock, Meter())
-        self._is_straight = is_straight
-        self._straight: list[Straight] = []
+        self._copied = copied
+        self._used_up = used_up  # None: the engine decides about everything
+        self._straight: Grouped | None = None
+        self._runs: list[SimulatedRow] = []
+        self._owners: list[int] = []
         self._steps: list[tuple[Instant, int, Callable[[], Any]]] = []
         self._orders = count()
-        self._labels = copied.labels
         self._store = ScratchStore()
         without = frozenset(troubles.without)
         self._store.run(lambda tx: write_copy(tx, copied, job, without=without))
@@ -118,7 +132,7 @@ class _Plan:
 
     def _plan_steps(self) -> None:
         starts_at, ends_at = self._job.request.starts_at, self._job.request.ends_at
-        self._at(ends_at, lambda: None)
+        self._at(ends_at - 1, lambda: None)  # what is due when the period ends does not belong to it
         for outage in self._troubles.outages:
             if outage.starts_at > starts_at:
                 self._at(outage.starts_at, self._kill)
@@ -129,7 +143,7 @@ class _Plan:
 
     def _at(self, at: Instant, step: Callable[[], Any]) -> None:
         """Do this at that time; steps for the same time are done in the order in which they were added."""
-        if at <= self._job.request.ends_at:
+        if at < self._job.request.ends_at:
             heapq.heappush(self._steps, (at, next(self._orders), step))
 
     async def _boot(self) -> None:
@@ -140,8 +154,9 @@ class _Plan:
     async def _begin(self) -> None:
         self._parts = parts = await self._assemble()
         await self._put_drafts(parts)
-        self._go_straight()
         await parts.engine.start()
+        if self._used_up is not None and self._straight is None:
+            self._begin_straight(self._used_up)
 
     async def _write_drafts(self) -> None:
         """Write the definitions when the simulation begins during an outage, so that nothing runs yet."""
@@ -189,7 +204,7 @@ class _Plan:
         else:
             features.append(partial(plug_heartbeat, HeartbeatFeature(job.heartbeat)))
         setup = Setup(
-            limits=replace(Limits(concurrency_max=job.concurrency_max, labels=self._labels), **_CALM),
+            limits=replace(Limits(concurrency_max=job.concurrency_max, labels=self._copied.labels), **_CALM),
             terms=job.terms,
             features=features,
             replaced=lambda performed: replaced(performed, behaviour),
@@ -200,28 +215,50 @@ class _Plan:
     async def _plug_gates(self, context: FeatureContext) -> FeatureHooks:
         return gates_of(context.compilations, self._troubles.budgets)
 
-    def _go_straight(self) -> None:
-        """Compute the runs that need no engine, up to the first outage; the engine continues after them."""
-        if self._is_straight:
-            self._is_straight = False  # after an outage, there is something to catch up
-            since = self._clock.read().now
-            until = min([*(span.starts_at for span in self._troubles.outages), self._job.request.ends_at])
-            terms, behaviour = self._job.terms, self._behaviour
-            self._straight = self._store.run(lambda tx: go_straight(tx, terms, behaviour, since, until))
-            for straight in self._straight:
-                self._at(straight.ends_at, partial(self._hand_over, straight))
+    def _begin_straight(self, used_up: UsedUp) -> None:
+        job, behaviour, troubles = self._job, self._behaviour, self._troubles
+        self._straight = straight = self._store.run(
+            lambda tx: grouped(tx, job, self._copied, behaviour, troubles, used_up)
+        )
+        for group in straight.groups:
+            self._go_straight(straight, group)
 
-    def _hand_over(self, straight: Straight) -> None:
-        self._store.run(lambda tx: hand_over(tx, straight))
-        if self._parts is not None:
-            self._parts.engine.ring_bell()
+    def _go_straight(self, straight: Grouped, group: Group) -> None:
+        """Compute what needs no engine; what is left to it may be a single instant, so try again afterwards."""
+        now = self._clock.read().now
+        stretch = self._store.run(lambda tx: go_straight(tx, group, straight.rest, now))
+        if stretch.runs:
+            self._runs += stretch.runs
+            self._owners += stretch.owners
+            if straight.budgets.watched:
+                ended_at = max(run.ended_at or 0 for run in stretch.runs)
+                self._at(ended_at, partial(self._book, straight.budgets, stretch))
+        again_at = group.tried_at(stretch.tried_until)
+        if again_at is not None:
+            self._at(again_at, partial(self._go_straight, straight, group))
+
+    def _book(self, budgets: Budgets, stretch: Stretch) -> None:
+        now = self._clock.read().now
+        self._store.run(lambda tx: budgets.book(tx, stretch.owners, stretch.runs, now))
 
     @property
     def is_crowded(self) -> bool:
         """Whether there may not have been capacity for all runs, those without the engine included."""
-        return bool(self._straight) and self._behaviour.meter.peak(touching=True).running >= self._job.concurrency_max
+        return bool(self._runs) and self._behaviour.meter.peak(touching=True).running >= self._job.concurrency_max
+
+    def used_up(self) -> UsedUp:
+        """When budgets may have mattered for runs without the engine."""
+        if self._straight is None or not self._straight.budgets.watched or not self._runs:
+            return {}
+        spent = [Spent(*one) for one in spent_in(self._store.tx)]
+        spent += [
+            Spent(run.started_at or run.due_at, owner_id, run.cost, run.tokens)
+            for owner_id, run in zip(self._owners, self._runs, strict=True)
+            if run.turns
+        ]
+        return self._straight.budgets.used_up(spent, self._used_up or {})
 
     def result(self) -> SimulatedPlan:
         """The rows of the ledger."""
-        rows = chain(ledger_of(self._store.tx), *(straight.runs for straight in self._straight))
+        rows = chain(ledger_of(self._store.tx), self._runs)
         return SimulatedPlan(in_order(rows), self._behaviour.meter.peak())

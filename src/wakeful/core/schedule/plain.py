@@ -29,12 +29,12 @@ from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Once, Times, next_after
 
-# Fields that do not matter while an instant is on time, alone, and its run succeeds at the first attempt.
-_FREE: Final = frozenset({
+FREE: Final = frozenset({
     "slug", "timing", "action", "enabled", "catch_up", "catch_up_max", "lateness_max", "overlap", "timeout", "on_crash",
     "retry", "errors_max", "stagger", "alert", "lane",
 })  # fmt: skip
-_OTHERS: Final = [field for field in fields(Definition) if field.name not in _FREE]
+"""Fields that do not matter while an instant is on time, alone, and its run succeeds at the first attempt."""
+_OTHERS: Final = [field for field in fields(Definition) if field.name not in FREE]
 _USUAL: Final = tuple(field.default for field in _OTHERS)
 _others: Final = attrgetter(*(field.name for field in _OTHERS))
 

@@ -24,6 +24,8 @@ from wakeful.features.heartbeat.state import save
 from wakeful.ports.handlers import Job, Settled
 from wakeful.ports.store import Report, Tx
 
+NO_REPLY: Final = "no-reply"
+"""The reason of a turn whose reply could not be read."""
 _RETRIES_MAX: Final = 200  # how many failed turns in a row a retry is traced back through
 _LOOK_BACK: Final = 50  # rows searched for the previous turn; skipped beats lie between
 # A failed turn requests another one by its own wake, and the heartbeat is never disabled.
@@ -148,7 +150,7 @@ def _judged(
     waiting = tuple(run_id for run_id in carried if run_id is not None)
     reply = ending.reply if isinstance(ending, Done) else None
     if reply is None:
-        return close._replace(reason="no-reply"), tuple(Prove(run_id) for run_id in waiting)
+        return close._replace(reason=NO_REPLY), tuple(Prove(run_id) for run_id in waiting)
     judged = judge(reply, terms.ack)
     proven = tuple(Prove(run_id, reply=judged.text or "") for run_id in waiting)
     close = close._replace(reason=judged.verdict)

@@ -5,9 +5,10 @@ daemon responds; `programs` are small programs that stand in for external servic
 """
 
 from wakeful.server.demo.home import DEMO_HOME, TOKEN_FILE, NotTheDemo, prepare
-from wakeful.server.demo.things import PAUSED, PROPOSAL, PROPOSER, UNHEARD, DemoItem, things
+from wakeful.server.demo.things import AT_ONCE, PAUSED, PROPOSAL, PROPOSER, UNHEARD, DemoItem, things
 
 __all__ = [
+    "AT_ONCE",
     "DEMO_HOME",
     "PAUSED",
     "PROPOSAL",

@@ -22,7 +22,7 @@ SETTINGS: Final = """\
 {mark} `wakeful up --demo` writes this file again at each start.
 
 [limits]                        # much more frequent than you want with a paid model
-agent_interval_min = "10s"
+agent_interval_min = "1m"
 every_min = "5s"
 shutdown_grace = "2s"
 
@@ -34,7 +34,7 @@ agent = "coder"
 
 [heartbeat]
 enabled = true
-every = "25s"
+every = "1m"
 prompt = "Reply HEARTBEAT_OK if there is nothing to report."
 ack_match = "anywhere"
 ack_chars_max = 160

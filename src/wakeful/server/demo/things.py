@@ -7,6 +7,9 @@ from typing import Any, Final, NamedTuple
 PAUSED: Final = "newsletter"
 UNHEARD: Final = "fire-drill"
 """A schedule whose reply goes to a channel where nothing listens."""
+AT_ONCE: Final = ("import", "import", "haiku", "crunch", "kettle")
+"""Schedules that also run when the demo starts, so that there is something to see before they are due. The second
+import fails."""
 PROPOSER: Final = "coder"
 PROPOSAL: Final = {
     "slug": "dependencies",
@@ -70,16 +73,16 @@ def _letters(home: Path) -> Mapping[str, Any]:
 
 
 def _frequent(home: Path, address: str) -> dict[str, Mapping[str, Any]]:
-    """Schedules that fire often enough to watch."""
+    """Schedules that fire often enough to watch, and a week of which is simulated within seconds."""
     return {
-        "haiku": _prompt(_every("30s"), "Write a haiku about alarm clocks."),
+        "haiku": _prompt(_every("2m"), "Write a haiku about alarm clocks."),
         # commands that succeed, and some that fail
         "tidy": _runs(_every("1m"), _errand(home, "tidy")),
-        "import": {**_runs(_every("30s"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
-        "crunch": {**_runs(_every("1m"), _errand(home, "crunch")), "timeout": "1m"},
+        "import": {**_runs(_every("5m"), _errand(home, "import")), "deliver": {"channel": "inbox"}},
+        "crunch": {**_runs(_every("2m"), _errand(home, "crunch")), "timeout": "1m"},
         # HTTP requests, events, and manual schedules
         "is-it-up": {"schedule": _every("2m"), "http": {"method": "GET", "url": f"{address}/healthz"}},
-        "kettle": {"schedule": _every("1m"), "event": {"text": "The kettle has boiled. Time for tea."}},
+        "kettle": {"schedule": _every("1h"), "event": {"text": "The kettle has boiled. Time for tea."}},
         UNHEARD: {**_prompt({"type": "manual"}, "Is anyone there?"), "deliver": {"channel": "pager"}},
         "release": _runs({"type": "manual"}, _errand(home, "crunch")),
     }

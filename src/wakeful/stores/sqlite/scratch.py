@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from wakeful.core.simulation.summary import SimulatedRow
+from wakeful.core.time.instants import Instant
 from wakeful.ports.store import Schedule
 from wakeful.stores.shared.database import Table
 from wakeful.stores.shared.tx import StoreTx
@@ -110,12 +111,22 @@ FROM runs LEFT JOIN (
 ) AS charged USING (run_id) LEFT JOIN schedules USING (schedule_id) LEFT JOIN owners ON owner_id = -runs.schedule_id
 """
 
+# What budgets count for each attempt.
+_SPENT: Final = """
+SELECT at, owner_id, coalesce(cost, held_cost), coalesce(tokens, held_tokens) FROM charges WHERE run_id > 0
+"""
+
 _SCHEDULES: Final = Table("schedules", Schedule, key=("schedule_id",))
 
 
 def ledger_of(tx: StoreTx) -> list[SimulatedRow]:
     """All rows, in any order."""
     return list(map(SimulatedRow._make, tx.db.rows(_LEDGER)))
+
+
+def spent_in(tx: StoreTx) -> list[tuple[Instant, int, int, int]]:
+    """The time, the owner, the cost and the tokens of each attempt."""
+    return [(at, owner_id, cost, tokens) for at, owner_id, cost, tokens in tx.db.rows(_SPENT)]
 
 
 def add_schedules(tx: StoreTx, schedules: Sequence[Schedule]) -> None:

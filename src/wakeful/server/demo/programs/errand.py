@@ -1,4 +1,4 @@
-"""`errand.py tidy|import|crunch`, in the demo's home: sample commands. One fails every third time, one takes long."""
+"""`errand.py tidy|import|crunch`, in the demo's home: sample commands. One fails every sixth time, one takes long."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ def _import(file: Path) -> int:
     """Fails first at the second run, so that a failure shows up soon."""
     times = json.loads(file.read_text()) if file.exists() else 0
     file.write_text(json.dumps(times + 1))
-    if times % 3 == 1:
+    if times % 6 == 1:
         sys.stderr.write("upstream returned 503: try again later (simulated)\n")
         return 1
     sys.stdout.write("imported 3 records\n")
