@@ -31,6 +31,7 @@ from wakeful.ports.changes import (
     RunsMarked,
     RunsRemoved,
     RunsSaved,
+    RunsSucceeded,
     SchedulesAdded,
     SchedulesSaved,
 )
@@ -73,9 +74,9 @@ class TestChanges:
         await store.write(lambda tx: put_cadences(tx, a_cadence(1, open_run_id=1, last_row_id=1)))
         await store.write(lambda tx: tx.runs.reserve_ids(1))
         assert await _changes(store, lambda tx: tx.plain.start([begun])) == [RunsAdded([begun])]
-        ended = closed(1, NOW + 9, fence=1)
-        assert await _changes(store, lambda tx: tx.plain.settle(8, [ended])) == []
-        assert await _changes(store, lambda tx: tx.plain.settle(7, [ended])) == [RunsSaved([ended])]
+        assert await _changes(store, lambda tx: tx.plain.settle(8, [begun], now=NOW + 9)) == []
+        settled = [RunsSucceeded([begun], NOW + 9)]
+        assert await _changes(store, lambda tx: tx.plain.settle(7, [begun], now=NOW + 9)) == settled
 
     async def test_a_row_in_the_same_state_is_only_annotated(self, make_store: MakeStore) -> None:
         """It is written like any other."""

@@ -128,9 +128,9 @@ class TestPlainPath:
         """The whole rows, as the general path would write them."""
         store = await make_store()
         node_id = await _held(store, [a_cadence(1, open_run_id=1), a_cadence(2, open_run_id=2, last_error="old")])
-        ended = [_ended(n, node_id) for n in (1, 2)]
-        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {1, 2}
-        assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == ended
+        held = [_claimed(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, held, now=NOW + 5)) == {1, 2}
+        assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == [_closed(run) for run in held]
         free = {"last_run_at": NOW, "last_outcome": "succeeded", "last_success_at": NOW + 5}
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {n: a_cadence(n, **free) for n in (1, 2)}
 
@@ -138,8 +138,8 @@ class TestPlainPath:
         """It has no next instant; another one of the same batch has."""
         store = await make_store()
         node_id = await _held(store, [a_cadence(1, open_run_id=1, next_at=None), a_cadence(2, open_run_id=2)])
-        ended = [_ended(n, node_id) for n in (1, 2)]
-        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {1, 2}
+        held = [_claimed(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, held, now=NOW + 5)) == {1, 2}
         last = {"last_run_at": NOW, "last_outcome": "succeeded", "last_success_at": NOW + 5}
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {
             1: a_cadence(1, **last, next_at=None, state="done", state_at=NOW + 5),
@@ -164,8 +164,8 @@ class TestPlainPath:
         store = await make_store()
         odd = a_cadence(1, open_run_id=1)._replace(**change)
         node_id = await _held(store, [odd, a_cadence(2, open_run_id=2)])
-        ended = [_ended(n, node_id) for n in (1, 2)]
-        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {2}
+        held = [_claimed(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, held, now=NOW + 5)) == {2}
         assert (await store.read(lambda tx: tx.runs.lock([1])))[1] == running(1, node_id, deadline_at=NOW + 9)
         assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == odd
 
@@ -179,8 +179,8 @@ class TestPlainPath:
         node_id = await _held(store, cadences)
         touched = running(1, node_id, deadline_at=NOW + 9)._replace(**change)
         await store.write(lambda tx: tx.runs.save_many([touched]))
-        ended = [_ended(n, node_id) for n in (1, 2)]
-        assert await store.write(lambda tx: tx.plain.settle(node_id, ended)) == {2}
+        held = [_claimed(n, node_id) for n in (1, 2)]
+        assert await store.write(lambda tx: tx.plain.settle(node_id, held, now=NOW + 5)) == {2}
         assert (await store.read(lambda tx: tx.runs.lock([1])))[1] == touched
         assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == cadences[0]
 
@@ -200,7 +200,11 @@ async def _held(store: Store, cadences: list[Cadence]) -> int:
     return await store.write(put)
 
 
-def _ended(run_id: int, node_id: int) -> Run:
-    """The row of such a run after its success."""
-    held = running(run_id, node_id, schedule_id=run_id)
-    return held._replace(outcome="succeeded", rung="finished", ended_at=NOW + 5)
+def _claimed(run_id: int, node_id: int) -> Run:
+    """The row of such a run, as it was claimed."""
+    return running(run_id, node_id, schedule_id=run_id, deadline_at=NOW + 9)
+
+
+def _closed(run: Run) -> Run:
+    """The row after its success."""
+    return run._replace(outcome="succeeded", rung="finished", ended_at=NOW + 5, deadline_at=None)

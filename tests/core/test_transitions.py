@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from wakeful.core.run.runs import RUNGS, TRANSITIONS, Outcome, Run, unplanned
 from wakeful.core.run.settlement import Close, Wait
-from wakeful.core.run.transitions import claimed, climbed, closed, ended_attempt, planned, waiting
+from wakeful.core.run.transitions import claimed, climbed, closed, ended_attempt, planned, started, waiting
 
 NOW = 1_769_763_600_000
 WAIT = Wait(NOW + 60_000, "retry", "failed", "sent", "boom")
@@ -61,6 +61,23 @@ def test_claiming_begins_the_next_attempt_under_a_new_fence() -> None:
     second = claimed(waiting(first, WAIT), node_id=2, now=NOW + 99, timeout=1000, rung="started")
     assert (second.attempt, second.fence, second.owner, second.rung) == (2, 2, 2, "started")
     assert (second.started_at, second.claimed_at) == (NOW + 10, NOW + 99)
+
+
+@pytest.mark.parametrize("lane", [None, "agent:default"])
+def test_a_run_that_starts_at_once_is_one_that_was_planned_and_then_claimed(lane: str | None) -> None:
+    """The plain path builds the row in one step."""
+    of_instant: dict[str, Any] = {
+        "run_id": 7,
+        "kind": "schedule",
+        "schedule_id": 3,
+        "version": 2,
+        "planned_at": NOW,
+        "due_at": NOW + 5,
+        "lane": lane,
+    }
+    row = started(**of_instant, node_id=1, now=NOW + 10, timeout=1000, rung="started")
+    in_two_steps = planned(**of_instant, trigger="schedule")
+    assert row == claimed(in_two_steps, node_id=1, now=NOW + 10, timeout=1000, rung="started")
 
 
 def test_claiming_forgets_the_ladder_and_the_process_of_the_attempt_before() -> None:

@@ -168,9 +168,9 @@ def plain_path_takes_everything(patch: Patch) -> None:
 def plain_path_settles_for_anyone(patch: Patch) -> None:
     """The plain path does not compare fences."""
 
-    def settle(self: SqlitePlainPath, node_id: int, ended: Sequence[Run]) -> set[int]:
+    def settle(self: SqlitePlainPath, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
         runs = SqliteRuns(self._connection, []).lock([run.run_id for run in ended])
-        return real_settle(self, node_id, [run._replace(fence=runs[run.run_id].fence) for run in ended])
+        return real_settle(self, node_id, [run._replace(fence=runs[run.run_id].fence) for run in ended], now=now)
 
     real_settle = SqlitePlainPath.settle
     held = sqlite_plain.HELD.replace("owner = :node_id AND", ":node_id = :node_id AND")

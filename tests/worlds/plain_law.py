@@ -59,13 +59,13 @@ class _Watched:
         wrong = [describe(row) for row in rows if written.get(row.run_id) != row]
         self._report(f"L2 the plain path wrote {row} otherwise than it was claimed" for row in wrong)
 
-    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
         cadences = self._tx.cadences.lock({run.schedule_id for run in ended})
         runs = self._tx.runs.lock([run.run_id for run in ended])
-        settled = self._path.settle(node_id, ended)
+        settled = self._path.settle(node_id, ended, now=now)
         for run in ended:
             if run.run_id in settled:
-                self._report(self._settled(runs[run.run_id], cadences[run.schedule_id], run, node_id))
+                self._report(self._settled(runs[run.run_id], cadences[run.schedule_id], run, node_id, now))
         return settled
 
     def _compiled(self, schedule_id: int, version: int) -> Compiled:
@@ -88,8 +88,8 @@ class _Watched:
         if alarm.due_at != due_at(after, rules):
             yield f"L3 the plain path set an alarm at {alarm.due_at} for {after}"
 
-    def _settled(self, before: Run, cadence: Cadence, ended: Run, node_id: int) -> Iterator[str]:
-        compiled, now = self._compiled(ended.schedule_id, ended.version), ended.ended_at or 0
+    def _settled(self, before: Run, cadence: Cadence, ended: Run, node_id: int, now: Instant) -> Iterator[str]:
+        compiled = self._compiled(ended.schedule_id, ended.version)
         if (before.owner, before.fence) != (node_id, ended.fence):
             yield f"L6 the plain path settled {describe(before)} for node {node_id} with fence {ended.fence}"
         close = after_attempt(before, compiled.policy, Done(), now=now, next_due_at=cadence.next_at)

@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Dropped, Ending, Failed
-from wakeful.core.run.runs import PRIORITY_PERSON, Run
-from wakeful.core.run.transitions import claimed, unclaimed
+from wakeful.core.run.runs import PRIORITY_PERSON, Run, RungName
+from wakeful.core.run.transitions import claimed, planned, started, unclaimed
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
 from wakeful.engine.effects import apply
 from wakeful.engine.labels import due_kinds, due_runs, next_due_at, queues_for
 from wakeful.engine.limits import DEFERRED_MIN, HELD_BACK_MAX, RING_BATCH, TRY_AGAIN
-from wakeful.ports.handlers import Due, EngineHooks, Job, SideTask
+from wakeful.ports.handlers import EngineHooks, Job, PlainRun, RingResult, SideTask
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx, run_alarm
 
 
@@ -92,8 +92,8 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
         limit = limit if only is None else 1
         due_by = now - HELD_BACK_MAX if is_held_back else now
         rung = handler.ring(tx, now=now, due_by=due_by, limit=limit, gap_reason=gap_reason)
-        if rung.due:
-            claims += _claim_new(tx, hooks, rung.due, node_id, now, left)
+        if rung.due or rung.plain:
+            claims += _claim_new(tx, hooks, rung, node_id, now, left)
         side_tasks += rung.side_tasks
         full += rung.full
         next_looks += [] if rung.again_at is None else [rung.again_at]
@@ -139,13 +139,13 @@ def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, 
     return sorted_runs.claims
 
 
-def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now: Instant, room: int) -> list[Claim]:
+def _claim_new(tx: Tx, hooks: EngineHooks, rung: RingResult, node_id: int, now: Instant, room: int) -> list[Claim]:
     """Runs created in this transaction, which are not in the ledger yet."""
-    plain = _claim_plain(tx, hooks, [item.run for item in due if item.is_plain], node_id, now)
-    if len(plain.claims) == len(due):
+    due, plain = rung.due, _claim_plain(tx, hooks, rung.plain, node_id, now)
+    if not due and not plain.waiting:
         return plain.claims
     room -= len(plain.claims)
-    ready = [item.run for item in due if not item.rests and not item.is_plain]
+    ready = [item.run for item in due if not item.rests]
     sorted_runs = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
     late = [(run, run_alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
     rests = [(item.run, run_alarm(item.run, None)) for item in due if item.rests]
@@ -156,13 +156,40 @@ def _claim_new(tx: Tx, hooks: EngineHooks, due: Sequence[Due], node_id: int, now
     return sorted(plain.claims + sorted_runs.claims, key=_by_due_time)
 
 
-def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> _Sorted:
+def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[PlainRun], node_id: int, now: Instant) -> _Sorted:
     """New runs that no gate concerns: they start as they are written, or wait for their lane."""
     sorted_runs = _Sorted([], [])
-    for kind in dict.fromkeys(run.kind for run in runs):
-        free = _take_lanes(tx, hooks, [run for run in runs if run.kind == kind], sorted_runs)
-        jobs = hooks.keepers[kind].jobs(tx, free)
-        sorted_runs.claims.extend(_own(run, job, hooks, node_id, now) for run, job in zip(free, jobs, strict=True))
+    parked = _parked(tx, hooks, [(run.lane, run.job.fire.run_id) for run in runs])
+    for kind, version, lane, job in runs:
+        run_id, schedule_id, _, planned_at, due_at, *_ = job.fire
+        if run_id in parked:
+            row = planned(
+                run_id=run_id,
+                kind=kind,
+                schedule_id=schedule_id,
+                version=version,
+                planned_at=planned_at,
+                due_at=due_at,
+                trigger="schedule",
+                lane=lane,
+                reason="lane",
+            )
+            sorted_runs.waiting.append((row, run_alarm(row, row.next_attempt_at, parked=1)))
+            continue
+        row = started(
+            run_id=run_id,
+            kind=kind,
+            schedule_id=schedule_id,
+            version=version,
+            planned_at=planned_at,
+            due_at=due_at,
+            lane=lane,
+            node_id=node_id,
+            now=now,
+            timeout=job.timeout,
+            rung=_first_rung(job, hooks),
+        )
+        sorted_runs.claims.append(Claim(row, _with_access(job, row, hooks)))
     if sorted_runs.claims:
         tx.plain.start([claim.run for claim in sorted_runs.claims])
     return sorted_runs
@@ -206,18 +233,20 @@ def _admit(
 
 def _take_lanes(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], sorted_runs: _Sorted) -> list[Run]:
     """Return the runs that have no lane or got theirs; the others are parked until the lane is free."""
-    wanted = [(run.lane, run.run_id) for run in runs if run.lane is not None and not hooks.is_lifted(run.lane)]
-    if not wanted:
-        return list(runs)
-    taken = tx.lanes.take_many(wanted)
-    free: list[Run] = []
+    parked = _parked(tx, hooks, [(run.lane, run.run_id) for run in runs])
     for run in runs:
-        if run.lane is None or run.run_id in taken or hooks.is_lifted(run.lane):
-            free.append(run)
-        else:
+        if run.run_id in parked:
             moved = run if run.reason == "lane" else run._replace(reason="lane")
             sorted_runs.waiting.append((moved, run_alarm(moved, run.next_attempt_at, parked=1)))
-    return free
+    return [run for run in runs if run.run_id not in parked]
+
+
+def _parked(tx: Tx, hooks: EngineHooks, runs: Sequence[tuple[str | None, int]]) -> set[int]:
+    """Take the lanes of these runs, given as lane and id; returns those whose lane another run holds."""
+    wanted = [(lane, run_id) for lane, run_id in runs if lane is not None and not hooks.is_lifted(lane)]
+    if not wanted:
+        return set()
+    return {run_id for _, run_id in wanted} - tx.lanes.take_many(wanted)
 
 
 def _reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> list[Claim]:
@@ -250,19 +279,27 @@ def _reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> l
 
 
 def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instant) -> Claim:
-    """The claim. A call starts immediately, so with `onCrash: retry` its row says `started` from the beginning: the
-    result is the same either way. With `unknown` the difference matters, and the action reports it."""
+    """The claim."""
     if isinstance(job, str):
         row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
         return Claim(row, Failed(job, permanent=True))
-    is_local = hooks.actions[type(job.spec)].is_local
-    begins = job.on_crash == "retry" and is_local
-    row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung="started" if begins else "claimed")
-    if not is_local:
-        access = hooks.run_access(row.run_id, row.fence)
-        trace = None if hooks.traceparent is None else hooks.traceparent(row)
-        job = job._replace(fire=job.fire._replace(access=access, withholds=hooks.withholds, traceparent=trace))
-    return Claim(row, job)
+    row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung=_first_rung(job, hooks))
+    return Claim(row, _with_access(job, row, hooks))
+
+
+def _first_rung(job: Job, hooks: EngineHooks) -> RungName:
+    """The rung a claim records. A call starts immediately, so with `onCrash: retry` its row says `started` from the
+    beginning: the result is the same either way. With `unknown` the difference matters, and the action reports it."""
+    return "started" if job.on_crash == "retry" and hooks.actions[type(job.spec)].is_local else "claimed"
+
+
+def _with_access(job: Job, row: Run, hooks: EngineHooks) -> Job:
+    """The job, with what a program outside this process needs."""
+    if hooks.actions[type(job.spec)].is_local:
+        return job
+    access = hooks.run_access(row.run_id, row.fence)
+    trace = None if hooks.traceparent is None else hooks.traceparent(row)
+    return job._replace(fire=job.fire._replace(access=access, withholds=hooks.withholds, traceparent=trace))
 
 
 def _by_due_time(claim: Claim) -> tuple[Instant, int]:

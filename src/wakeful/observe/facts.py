@@ -6,7 +6,9 @@ from typing import TypeVar
 
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import CRASH
+from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import State
+from wakeful.core.schedule.plain import SUCCESS
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import (
     AttemptsAdded,
@@ -22,6 +24,7 @@ from wakeful.ports.changes import (
     RunsMarked,
     RunsRemoved,
     RunsSaved,
+    RunsSucceeded,
     SchedulesAdded,
     SchedulesDone,
     SchedulesSaved,
@@ -58,6 +61,7 @@ _KIND_OF_STATE: Mapping[State, ScheduleChangeKind] = {
 
 def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
     """A commit's facts: nodes first, then schedules, then runs by what happened to them, then features' reports."""
+    changes = [_succeeded(change) if isinstance(change, RunsSucceeded) else change for change in changes]
     facts: list[Fact] = [NodeEntered(*change) for change in _all(changes, NodeRegistered)]
     if voided := [node_id for change in _all(changes, NodesVoided) for node_id in change.node_ids]:
         facts.append(NodeLeft(at, voided))
@@ -73,6 +77,11 @@ def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
     for _, reports in groupby(_all(changes, Report), key=lambda report: report.stream):
         facts.append(Reported(at, list(reports)))
     return facts
+
+
+def _succeeded(change: RunsSucceeded) -> RunsSaved:
+    """The rows as they were written."""
+    return RunsSaved([closed(run, SUCCESS, now=change.ended_at, result=None) for run in change.runs])
 
 
 def _all(changes: Sequence[Change], kind: type[C]) -> list[C]:

@@ -27,6 +27,14 @@ class RunsSaved(NamedTuple):
     grown: Sequence[int] | None = None
 
 
+class RunsSucceeded(NamedTuple):
+    """Plain successes (`core.schedule.plain`): the rows as they were claimed, and when they ended. The rows as they
+    were written are built only if someone listens."""
+
+    runs: Sequence[Run]
+    ended_at: Instant
+
+
 class RunsAnnotated(NamedTuple):
     """Ledger rows that were written again in the same state, such as with a copy of a definition."""
 
@@ -123,6 +131,7 @@ class Report(NamedTuple):
 Change: TypeAlias = (
     RunsAdded
     | RunsSaved
+    | RunsSucceeded
     | RunsAnnotated
     | RunsMarked
     | AttemptsAdded

@@ -36,7 +36,16 @@ class Due(NamedTuple):
 
     run: Run  # outcome "waiting"; the engine decides whether it starts immediately
     rests: bool = False  # it waits for something other than time (queued behind another run)
-    is_plain: bool = False  # no gate applies to it, and there is capacity for it (`core.schedule.plain`)
+
+
+class PlainRun(NamedTuple):
+    """A run that its instant just created, to which no gate applies, and for which there is capacity
+    (`core.schedule.plain`). Its row is written as it starts, or as it waits for its lane."""
+
+    kind: RunKind
+    version: int
+    lane: str | None
+    job: Job  # its first attempt
 
 
 Note: TypeAlias = Callable[[Tx], None]
@@ -66,6 +75,7 @@ class RingResult(NamedTuple):
     full: Sequence[str] = ()
     effects: Sequence[Effect] = ()  # applied in the tick's transaction
     again_at: Instant | None = None  # when to check what was left as it is, at the latest
+    plain: Sequence[PlainRun] = ()
 
 
 class Settled(NamedTuple):
@@ -135,7 +145,7 @@ class RunKeeper(Protocol):
         ...
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
-        """What these runs perform, without the gates of `admit`: plain runs, and runs whose node died."""
+        """What these runs perform, without the gates of `admit`: runs whose node died."""
         ...
 
     def settle(self, tx: Tx, locked: Any, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:

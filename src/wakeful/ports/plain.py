@@ -46,9 +46,9 @@ class PlainPath(Protocol):
         """Write runs that start as they are written: first attempt, first fence, nothing reported yet."""
         ...
 
-    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
-        """Close these runs as written in the rows, and free their schedules; those without a next instant are done.
-        Returns the ids of the runs it closed.
+    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
+        """Close these runs, as they were claimed, as plain successes (`core.schedule.plain.SUCCESS`), and free their
+        schedules; those without a next instant are done. Returns the ids of the runs it closed.
 
         It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
         schedule is not in order (not active, errors or trouble, another run open or queued). It locks

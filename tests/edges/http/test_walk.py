@@ -73,6 +73,7 @@ VALUE_FUNCTIONS = {
     "features.schedules.checking.spec_of",
     "features.schedules.compiled.agent_of",
     "features.schedules.compiled.Compilations.of_run",
+    "features.schedules.jobs.Jobs.of",
     "app.bootstrap.parts.Parts.conditions",
     "app.costs.Costs.cost_of",
     "app.lifecycle.AppLifecycle.is_started",

@@ -19,6 +19,7 @@ from wakeful.features.schedules.alarms import ScheduleAlarms
 from wakeful.features.schedules.backfilling import BackfillAlarms
 from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import KIND, Compilations
+from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.remote_callables import leave_to_others
 from wakeful.features.schedules.resets import Resets
 from wakeful.features.schedules.runs import ScheduleRuns
@@ -109,7 +110,8 @@ async def assemble_with(
     calls = actions.get(Call)
     is_here = calls.is_here if isinstance(calls, CallAction) and not store.is_exclusive else None
     engines: list[Engine] = []
-    alarms = ScheduleAlarms(compilations, terms, is_here, lambda: engines[0].labels)
+    jobs = Jobs(store_id, receipts.url if receipts else None)
+    alarms = ScheduleAlarms(compilations, jobs, terms, is_here, lambda: engines[0].labels)
 
     def ring_bell() -> None:
         for engine in engines:
@@ -147,12 +149,11 @@ async def assemble_with(
     appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])
     keeper = ScheduleRuns(
         compilations,
-        store_id=store_id,
+        jobs,
         gates=[
             *([] if is_here is None else [leave_to_others(compilations, is_here)]),
             *(gate for plug in plugs for gate in (*plug.field_gates, *plug.gates)),
         ],
-        receipt_url=receipts.url if receipts else None,
         node=identity.name,
         interval=lambda: terms.value.limits.agent_interval_min,
     )

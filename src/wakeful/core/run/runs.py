@@ -121,7 +121,12 @@ def unplanned(run_id: int, at: Instant) -> int:
 
 def idempotency_key(store_id: str, run: Run) -> str:
     """The key that all attempts of a run share. It tells the instants of all schedules of all stores apart."""
-    return f"{store_id}-{run.schedule_id}-{run.occurrence}"
+    return occurrence_key(store_id, run.schedule_id, run.occurrence)
+
+
+def occurrence_key(store_id: str, schedule_id: int, occurrence: int) -> str:
+    """The idempotency key of the run with this key."""
+    return f"{store_id}-{schedule_id}-{occurrence}"
 
 
 def may_become(outcome: Outcome, target: Outcome) -> bool:

@@ -45,6 +45,28 @@ def planned(
     ))  # fmt: skip
 
 
+def started(
+    *,
+    run_id: int,
+    kind: RunKind,
+    schedule_id: int,
+    version: int,
+    planned_at: Instant,
+    due_at: Instant,
+    lane: str | None,
+    node_id: int,
+    now: Instant,
+    timeout: Duration,
+    rung: RungName,
+) -> Run:
+    """A run created by its instant that starts at once: what `planned` and then `claimed` make of it."""
+    return Run._make((
+        run_id, kind, schedule_id, planned_at, planned_at, None, 1, due_at, "schedule",
+        "running", None, rung, 1, 0, 0, PRIORITY_PLANNED, lane, node_id, 1, version,
+        now, now, None, now + timeout, None, None, None, None, None, None, None, 0, None,
+    ))  # fmt: skip
+
+
 def claimed(run: Run, *, node_id: int, now: Instant, timeout: Duration, rung: RungName) -> Run:
     """The row under a new owner and a new fence, as its next attempt starts."""
     # Unpacked and rebuilt by position: this is on the hot path, and a third of the cost of `_replace`.

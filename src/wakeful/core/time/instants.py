@@ -38,6 +38,8 @@ INSTANT_MAX: Final[Instant] = 253_402_300_799_999
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _TWO_DIGITS: Final = tuple(f"{n:02}" for n in range(60))
 HOURS_KEPT: Final = 4_096
+TEXTS_KEPT: Final = 16_384
+"""How many formatted instants are kept: a timeline has 3,500, and a page shows the same ones again and again."""
 _RFC_3339: Final = re.compile(
     r"(?P<year>\d{4})-(?P<month>\d\d)-(?P<day>\d\d)[Tt ](?P<hour>\d\d):(?P<minute>\d\d)"
     r"(?::(?P<second>\d\d)(?:\.(?P<fraction>\d+))?)?(?P<offset>[Zz]|[+-]\d\d:\d\d)?",
@@ -47,6 +49,7 @@ _DURATION: Final = re.compile(r"(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(
 _UNITS: Final = (WEEK, DAY, HOUR, MINUTE, SECOND, 1)
 
 
+@lru_cache(maxsize=TEXTS_KEPT)
 def format_instant(ms: Instant) -> str:
     """An instant as RFC 3339 in UTC with milliseconds, e.g. `2026-01-30T09:00:00.000Z`."""
     if not INSTANT_MIN <= ms <= INSTANT_MAX:

@@ -31,6 +31,7 @@ from wakeful.core.time.timing import Timing, next_after, tally
 from wakeful.features.schedules.anchoring import anchored_behind
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, read_stored
+from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.labels import gap_reason_of
 from wakeful.features.schedules.plain import advance, plain_starts
 from wakeful.features.schedules.resets import followed, informed
@@ -54,11 +55,13 @@ class ScheduleAlarms:
     def __init__(
         self,
         compilations: Compilations,
+        jobs: Jobs,
         terms: Live[Terms] | None = None,
         is_here: Callable[[Call], bool] | None = None,
         labels: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         self._compilations = compilations
+        self._jobs = jobs
         self._terms = terms or Live(Terms())
         self.is_gated = False  # whether a gate may concern every run, so that none is plain
         self._labels = labels  # of this node, as its row in the store says
@@ -75,9 +78,9 @@ class ScheduleAlarms:
         # due_by < now: there is no capacity for them
         is_possible = due_by == now and not self.is_gated and not self._terms.value.is_standby
         plain = plain_starts(rung, compiled, now, self._is_here, self._terms.value) if is_possible else {}
-        due = advance(tx, plain) if plain else []
+        runs = advance(tx, plain, self._jobs) if plain else []
         if len(plain) == len(rung):
-            return RingResult(due, len(rung))
+            return RingResult((), len(rung), plain=runs)
         others = tx.cadences.lock([schedule.schedule_id for schedule in rung if schedule.schedule_id not in plain])
         decisions = [
             self._decide(tx, others[schedule.schedule_id], compiled[schedule.schedule_id], now, gap_reason)
@@ -85,9 +88,9 @@ class ScheduleAlarms:
             if schedule.schedule_id in others
         ]
         decisions = _kept(tx, decisions, labels)
-        due += record(tx, decisions, now=now)
+        due = record(tx, decisions, now=now)
         effects = [seen for decision in decisions if (seen := _silence(decision, now)) is not None]
-        return RingResult(due, len(rung), effects=effects)
+        return RingResult(due, len(rung), effects=effects, plain=runs)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Replan from now what was planned on a clock that ran ahead; future gaps are voided, completed runs kept."""

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.plain import Following, following
 from wakeful.core.time.instants import Instant
-from wakeful.features.schedules.compiled import KIND, Broken, Compiled
+from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.handlers import Due
+from wakeful.ports.handlers import PlainRun
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.store import Tx
 
@@ -53,24 +53,14 @@ def plain_starts(
     return starts
 
 
-def advance(tx: Tx, starts: Mapping[int, PlainStart]) -> list[Due]:
+def advance(tx: Tx, starts: Mapping[int, PlainStart], jobs: Jobs) -> list[PlainRun]:
     """Move the cadences and alarms; returns the runs, not yet written."""
     moves: list[Advance] = []
-    due: list[Due] = []
-    for run_id, (compiled, instant, due_at, then) in zip(
-        tx.runs.reserve_ids(len(starts)), starts.values(), strict=True
+    runs: list[PlainRun] = []
+    for run_id, (schedule_id, (compiled, instant, due_at, then)) in zip(
+        tx.runs.reserve_ids(len(starts)), starts.items(), strict=True
     ):
-        moves.append(Advance(compiled.schedule_id, instant, then.next_at, run_id, then.due_at))
-        run = planned(
-            run_id=run_id,
-            kind=KIND,
-            schedule_id=compiled.schedule_id,
-            version=compiled.version,
-            planned_at=instant,
-            due_at=due_at,
-            trigger="schedule",
-            lane=compiled.lane,
-        )
-        due.append(Due(run, is_plain=True))
+        moves.append(Advance(schedule_id, instant, then.next_at, run_id, then.due_at))
+        runs.append(jobs.of_plain(run_id, compiled, instant, due_at))
     tx.plain.advance(moves)
-    return due
+    return runs

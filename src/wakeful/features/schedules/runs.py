@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 from wakeful.core.run.effects import QuotaReached
 from wakeful.core.run.results import (
@@ -15,27 +15,23 @@ from wakeful.core.run.results import (
     kept_while_waiting,
     session_of,
 )
-from wakeful.core.run.runs import Run, idempotency_key
+from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, release, settle
 from wakeful.core.run.transitions import closed
 from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
 from wakeful.core.schedule.gates import Decision, Defer, Skip
-from wakeful.core.schedule.plain import SUCCESS, is_plain_success
+from wakeful.core.schedule.plain import is_plain_success
 from wakeful.core.schedule.policies import NO_RETRY
-from wakeful.core.schedule.pre_check import CHECK_TIMEOUT, CheckSpec
 from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.features.schedules.alarms import rings_at
-from wakeful.features.schedules.checking import after_check, row_before, spec_of
+from wakeful.features.schedules.checking import after_check, row_before
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, agent_of, read_stored
+from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.replies import reply_of
-from wakeful.ports.action import Fire
 from wakeful.ports.handlers import Gate, Job, Settled
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, StoreUnavailable, Tx, run_alarm
 
 log = logging.getLogger("wakeful.schedules")
-
-# The URL for a run's receipt; None if this process does not listen.
-ReceiptUrl: TypeAlias = Callable[[int], str | None]
 
 
 class ScheduleRuns:
@@ -47,18 +43,16 @@ class ScheduleRuns:
     def __init__(
         self,
         compilations: Compilations,
+        jobs: Jobs,
         *,
-        store_id: str,
         gates: Sequence[Gate] = (),
-        receipt_url: ReceiptUrl | None = None,
         node: str | None = None,
         interval: Callable[[], Duration] = lambda: 0,
     ) -> None:
         self._interval = interval  # the minimum between two turns of a schedule with a check
         self._compilations = compilations
-        self._store_id = store_id
+        self._jobs = jobs
         self._gates = gates
-        self._receipt_url = receipt_url
         self._node = node  # the name of this node
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Cadence]:
@@ -66,11 +60,11 @@ class ScheduleRuns:
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
         compiled = self._compiled(tx, runs)
-        return [self._held_back(tx, run, now) or self._job(run, compiled[run.run_id]) for run in runs]
+        return [self._held_back(tx, run, now) or self._jobs.of(run, compiled[run.run_id]) for run in runs]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
         compiled = self._compiled(tx, runs)
-        return [self._job(run, compiled[run.run_id]) for run in runs]
+        return [self._jobs.of(run, compiled[run.run_id]) for run in runs]
 
     def settle(
         self, tx: Tx, locked: Mapping[int, Cadence], ended: Sequence[tuple[Run, Ending]], *, now: Instant
@@ -134,12 +128,12 @@ class ScheduleRuns:
         if not candidates or any(run.kind != KIND for run, _ in ended):
             return set()
         compiled = self._compilations.of(tx, [(run.schedule_id, run.version) for run in candidates])
-        rows = [closed(run, SUCCESS, now=now, result=None) for run in candidates if _is_plain(compiled, run)]
-        if not rows:
+        plain = [run for run in candidates if _is_plain(compiled, run)]
+        if not plain:
             return set()
-        if len(rows) < len(ended):
+        if len(plain) < len(ended):
             tx.cadences.lock({run.schedule_id for run, _ in ended})  # all owners, before any run is locked
-        return tx.plain.settle(node_id, rows)
+        return tx.plain.settle(node_id, plain, now=now)
 
     def _held_back(self, tx: Tx, run: Run, now: Instant) -> Decision:
         """The decision of the first gate that does not admit the run."""
@@ -165,19 +159,6 @@ class ScheduleRuns:
             else read_stored(run.schedule_id, run.version, run.definition)
             for run in runs
         }
-
-    def _job(self, run: Run, compiled: Compiled | Broken) -> Job | str:
-        if isinstance(compiled, Broken):
-            return compiled.reason
-        key = idempotency_key(self._store_id, run)
-        receipt_url = None if self._receipt_url is None else self._receipt_url(run.run_id)
-        fire = Fire.of(run, compiled.definition.slug, key, receipt_url)
-        definition, spec = compiled.definition, spec_of(run, compiled.definition)
-        if isinstance(spec, CheckSpec):
-            return Job(spec, fire, CHECK_TIMEOUT + MINUTE, "retry")
-        if definition.budget is not None:
-            fire = fire._replace(cost_max=definition.budget.per_run)
-        return Job(spec, fire, definition.timeout, compiled.policy.on_crash)
 
     def _save(
         self,

@@ -115,6 +115,7 @@ class _Daemon:
         self._reload = Reload(_first(read))
         self._redactor = Redactor(self._reload.loaded.secrets)
         self._own_token = own_token(home)
+        self._access_of: tuple[Loaded, Access] | None = None
         self._redactor.learn([self._own_token])
         self._manager = ServiceManager()
         self._is_stopping = False
@@ -321,7 +322,11 @@ class _Daemon:
             log.warning("the lock file was removed and cannot be created again: %s", error)
 
     def _access(self) -> Access:
-        return access(self._reload.loaded, self._own_token)
+        """The access rules of the settings in effect; every request asks for them."""
+        loaded = self._reload.loaded
+        if self._access_of is None or self._access_of[0] is not loaded:
+            self._access_of = loaded, access(loaded, self._own_token)
+        return self._access_of[1]
 
     async def _announce(self, app: Wakeful, door: socket.socket, on_ready: OnReady | None) -> None:
         host, port = self._settings.server.host, door.getsockname()[1]

@@ -101,6 +101,8 @@ class Access:
 
     def trusts(self, address: str) -> bool:
         """Whether forwarded headers from this address are trusted."""
+        if not self.trusted_proxies:
+            return False
         try:
             client = ipaddress.ip_address(address.partition("%")[0])
         except ValueError:

@@ -154,8 +154,10 @@ class Authentication:
         return found
 
     def _is_limited(self, client: str) -> bool:
+        if client not in self._wrong:
+            return False
         since = self._monotonic() - WRONG_WITHIN
-        recent = [at for at in self._wrong.get(client, ()) if at > since]
+        recent = [at for at in self._wrong[client] if at > since]
         return len(recent) >= WRONG_MAX
 
     def _count_wrong(self, client: str) -> None:

@@ -2,8 +2,9 @@
 
 A page on the internet can make a browser send requests to this machine, and can make its own name point to it. So the
 `Host` must be one of ours, and an `Origin`, which browsers add and scripts cannot change, must be the page we serve.
-Then the caller is identified, before routing, and its role is checked. Bodies are counted as they arrive, so that
-nothing above the limit is held in memory. Errors from the routes become problem responses.
+Then the caller is identified, before routing, and its role is checked. A few requests are in progress at a time
+(`places`). Bodies are counted as they arrive, so that nothing above the limit is held in memory. Errors from the routes
+become problem responses.
 """
 
 import logging
@@ -19,6 +20,7 @@ from wakeful.ports.store import StoreUnavailable
 from wakeful.server.http import roles
 from wakeful.server.http.access import Access, Caller, host_and_port, origin_of
 from wakeful.server.http.authentication import UNIDENTIFIED, Authentication, is_unix
+from wakeful.server.http.places import Place, Places
 from wakeful.server.http.problems import Problem, Refused, failed, stopping
 from wakeful.server.http.refused_bodies import RefusedBody
 from wakeful.server.page import PREFIX
@@ -52,17 +54,22 @@ class Middleware:
         self._authentication = authentication
         self._body_max = body_max
         self._is_open = is_open
+        self._places = Places()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        headers, way = Headers(scope=scope), RefusedBody(receive, send)
-        refusal = await self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, way.receive, way.send)
-            return
-        await self._guarded(scope, _counted(way.receive, self._body_max()), way.send)
+        place = await self._places.take()
+        try:
+            headers, way = Headers(scope=scope), RefusedBody(receive, send)
+            refusal = await self._refusal(scope, headers)
+            if refusal is not None:
+                await refusal(scope, way.receive, way.send)
+                return
+            await self._guarded(scope, _counted(way.receive, self._body_max()), way.send, place)
+        finally:
+            place.leave()
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Why the request is refused; None if it may proceed. The caller is stored in the scope."""
@@ -126,21 +133,25 @@ class Middleware:
         )
 
     def _foreign_origin(self, scope: Scope, headers: Headers) -> str | None:
+        origins = headers.getlist("origin")
+        if not origins:
+            return None
         access = self._access()
         host = host_and_port(_hosts(scope, headers, access)[0]) or ("", None)
-        for origin in headers.getlist("origin"):
+        for origin in origins:
             here = origin_of(origin) if origin.startswith(("http://", "https://")) else None
             usual = 443 if here is not None and here[0] == "https" else 80
             if here is None or (here[1:] != (host[0], host[1] or usual) and here != access.public_origin):
                 return f"a page from {origin[:100]!r} may not use this daemon; only its own page may"
         return None
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _guarded(self, scope: Scope, receive: Receive, send: Send, place: Place) -> None:
         is_begun = False
 
         async def noted(message: Message) -> None:
             nonlocal is_begun
             is_begun = True
+            place.leave()  # a stream never ends on its own
             await send(message)
 
         try:

@@ -6,15 +6,15 @@ from typing import Final
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsSaved, SchedulesDone
+from wakeful.ports.changes import Change, RunsAdded, RunsSucceeded, SchedulesDone
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.plans import ALARM_SCHEDULE
 from wakeful.stores.postgres.alarms import MOVE
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays_of, ids, int_array, unnest_of, update_some
-from wakeful.stores.shared.plain import CLEAR, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
+from wakeful.stores.shared.plain import CLEAR, CLOSED, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
 
-_TEXTS: Final = frozenset({"kind", "trigger", "rung", "lane", "outcome", "last_outcome"})
+_TEXTS: Final = frozenset({"kind", "trigger", "rung", "lane"})
 
 # Schedules whose alarm is due, oldest first.
 LOOK_DUE = f"""
@@ -53,12 +53,9 @@ ORDER BY run_id FOR UPDATE
 """
 
 # Close runs, and free their schedules or finish them.
-_CLOSED: Final = ("run_id", "outcome", "rung", "ended_at")
-CLOSE = update_some("runs", _TEXTS, key="run_id", columns=_CLOSED[1:], also=", deadline_at = NULL")
-_FREED: Final = ("schedule_id", "last_run_at", "last_outcome", "last_success_at")
-FREE = update_some("cadences", _TEXTS, key="schedule_id", columns=_FREED[1:], also=f", {FREED}")
-_DONE: Final = (*_FREED, "state_at")
-FINISH = update_some("cadences", _TEXTS, key="schedule_id", columns=_DONE[1:], also=f", {DONE}")
+CLOSE = f"UPDATE runs SET {CLOSED}, ended_at = $2 WHERE run_id = ANY($1::bigint[])"
+FREE = f"UPDATE cadences SET {FREED}, last_success_at = $2 WHERE schedule_id = ANY($1::bigint[])"
+FINISH = f"UPDATE cadences SET {DONE}, last_success_at = $2, state_at = $2 WHERE schedule_id = ANY($1::bigint[])"
 
 
 class PostgresPlainPath:
@@ -84,21 +81,21 @@ class PostgresPlainPath:
         self._session.change(START, *arrays_of(list(map(_started, rows)), START_COLUMNS, _TEXTS))
         self._changes.append(RunsAdded(rows))
 
-    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
         open_runs = self._session.rows(LOCK, ids(run.schedule_id for run in ended))
         wanted = ids(run_id for run_id, _ in open_runs if run_id is not None)
         last = {run_id for run_id, is_last in open_runs if is_last}
         fences: dict[int, int] = dict(self._session.rows(HELD, wanted, node_id))
         held = [run for run in ended if fences.get(run.run_id) == run.fence]
-        if held:
-            closed = [(run.run_id, run.outcome, run.rung, run.ended_at) for run in held]
-            self._session.save(CLOSE, len(held), *arrays_of(closed, _CLOSED, _TEXTS))
-            self._changes.append(RunsSaved(held))
-        if freed := [run for run in held if run.run_id not in last]:
-            rows = [(run.schedule_id, run.started_at, run.outcome, run.ended_at) for run in freed]
-            self._session.save(FREE, len(freed), *arrays_of(rows, _FREED, _TEXTS))
-        if done := [run for run in held if run.run_id in last]:
-            ends = [(run.schedule_id, run.started_at, run.outcome, run.ended_at, run.ended_at) for run in done]
-            self._session.save(FINISH, len(done), *arrays_of(ends, _DONE, _TEXTS))
+        freed = [run.schedule_id for run in held if run.run_id not in last]
+        done = [run for run in held if run.run_id in last]
+        closed = {run.run_id for run in held}
+        if freed:
+            self._session.save(FREE, len(freed), ids(freed), now)
+        if done:
+            self._session.save(FINISH, len(done), ids(run.schedule_id for run in done), now)
             self._changes.append(SchedulesDone(done))
-        return {run.run_id for run in held}
+        if held:
+            self._session.save(CLOSE, len(closed), ids(closed), now)
+            self._changes.append(RunsSucceeded(held, now))
+        return closed

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from wakeful.core.schedule.plain import SUCCESS
+
 CLEAR: Final = (
     "state = 'active' AND next_at IS NOT NULL AND open_run_id IS NULL AND queued_run_id IS NULL"
     " AND backoff_until IS NULL AND catch_up_until IS NULL AND ran_through <= planned_through"
@@ -14,9 +16,15 @@ IN_ORDER: Final = (
 )
 """Whether a success changes only a cadence's last run, and whether it is done."""
 
-FREED: Final = "open_run_id = NULL, last_error = NULL"
+CLOSED: Final = f"outcome = '{SUCCESS.outcome}', rung = '{SUCCESS.rung}', deadline_at = NULL"
+"""What a success sets in the run, besides its end."""
+
+FREED: Final = (
+    f"open_run_id = NULL, last_error = NULL, last_outcome = '{SUCCESS.outcome}',"
+    " last_run_at = (SELECT started_at FROM runs WHERE run_id = open_run_id)"
+)
 DONE: Final = f"{FREED}, state = 'done', state_reason = NULL"
-"""What a success sets in the cadence, besides its times; and in one without a next instant."""
+"""What a success sets in the cadence, besides its end; and in one without a next instant."""
 
 START_COLUMNS: Final = (
     "run_id", "kind", "schedule_id", "occurrence", "planned_at", "due_at", "trigger", "rung", "priority", "lane",

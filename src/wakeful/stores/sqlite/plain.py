@@ -6,9 +6,9 @@ from sqlite3 import Connection
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsSaved, SchedulesDone
+from wakeful.ports.changes import Change, RunsAdded, RunsSucceeded, SchedulesDone
 from wakeful.ports.plain import Advance, DueSchedule
-from wakeful.stores.shared.plain import CLEAR, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
+from wakeful.stores.shared.plain import CLEAR, CLOSED, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
 from wakeful.stores.sqlite.rows import ids
 
 # Schedules whose alarm is due, oldest first.
@@ -41,11 +41,11 @@ WHERE owner = :node_id AND outcome = 'running' AND ladder IS NULL AND process IS
   AND open_run_id = run_id AND {IN_ORDER}
 """
 
-# Close a run, and free its schedule or finish it.
-CLOSE = "UPDATE runs SET outcome = ?, rung = ?, ended_at = ?, deadline_at = NULL WHERE run_id = ?"
-_LAST_RUN = "last_run_at = ?, last_outcome = ?, last_success_at = ?"
-FREE = f"UPDATE cadences SET {FREED}, {_LAST_RUN} WHERE schedule_id = ?"
-FINISH = f"UPDATE cadences SET {DONE}, {_LAST_RUN}, state_at = ? WHERE schedule_id = ?"
+# Close runs, and free their schedules or finish them. All get the same values, so one statement writes all of them.
+_THESE = "IN (SELECT value FROM json_each(:ids))"
+CLOSE = f"UPDATE runs SET {CLOSED}, ended_at = :now WHERE run_id {_THESE}"
+FREE = f"UPDATE cadences SET {FREED}, last_success_at = :now WHERE schedule_id {_THESE}"
+FINISH = f"UPDATE cadences SET {DONE}, last_success_at = :now, state_at = :now WHERE schedule_id {_THESE}"
 
 
 class SqlitePlainPath:
@@ -71,7 +71,7 @@ class SqlitePlainPath:
         self._connection.executemany(START, map(_started, rows))
         self._changes.append(RunsAdded(rows))
 
-    def settle(self, node_id: int, ended: Sequence[Run]) -> set[int]:
+    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
         wanted = {"run_ids": ids(run.run_id for run in ended), "node_id": node_id}
         fences: dict[int, int] = {}
         last: set[int] = set()
@@ -80,16 +80,15 @@ class SqlitePlainPath:
             if is_last:
                 last.add(run_id)
         held = [run for run in ended if fences.get(run.run_id) == run.fence]
-        self._connection.executemany(CLOSE, [(run.outcome, run.rung, run.ended_at, run.run_id) for run in held])
-        self._connection.executemany(
-            FREE,
-            [(run.started_at, run.outcome, run.ended_at, run.schedule_id) for run in held if run.run_id not in last],
-        )
-        if held:
-            self._changes.append(RunsSaved(held))
-        if done := [run for run in held if run.run_id in last]:
-            self._connection.executemany(
-                FINISH, [(run.started_at, run.outcome, run.ended_at, run.ended_at, run.schedule_id) for run in done]
-            )
+        freed = [run.schedule_id for run in held if run.run_id not in last]
+        done = [run for run in held if run.run_id in last]
+        closed = {run.run_id for run in held}
+        if freed:
+            self._connection.execute(FREE, {"ids": ids(freed), "now": now})
+        if done:
+            self._connection.execute(FINISH, {"ids": ids(run.schedule_id for run in done), "now": now})
             self._changes.append(SchedulesDone(done))
-        return {run.run_id for run in held}
+        if held:
+            self._connection.execute(CLOSE, {"ids": ids(closed), "now": now})
+            self._changes.append(RunsSucceeded(held, now))
+        return closed
