@@ -299,7 +299,7 @@ class Importer:
         theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
         shown = PlannedEntry(entry, slug, "create", written, describe(definition.timing), theirs, ours)
         if problem is None and ours != theirs:
-            problem = "our limits change its times; see every_min in [limits]"
+            problem = "the limits of this daemon change its times; see every_min in [limits]"
         if problem is not None:
             return replace(shown, action="refused", reason=problem)
         digest = _digest(written)

@@ -1,4 +1,4 @@
-"""Today: what needs a person, what runs, what comes next, what happened lately, and what it cost."""
+"""Today: what needs attention, what runs, what comes next, what happened lately, and what it cost."""
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence

@@ -102,7 +102,7 @@ def _json_place(file: Path, section: str, made: Callable[[list[str]], Mapping[st
     def write(text: str, argv: list[str]) -> str:
         data = json.loads(text) if text.strip() else {}
         if not isinstance(data, dict) or not isinstance(data.setdefault(section, {}), dict):
-            raise ValueError("it is not an object as its program writes it")
+            raise ValueError("it does not have the format that its program writes")
         if data[section].get(SERVER) == made(argv):
             return text
         data[section][SERVER] = made(argv)

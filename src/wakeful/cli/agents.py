@@ -55,9 +55,9 @@ def agents_command(
         case (_, _, *_):
             raise click.UsageError("write: wakeful agents, or wakeful agents NAME, test NAME or connect NAME")
     if acts_as is not None or is_printed:
-        raise click.UsageError("--as and --print belong to: wakeful agents connect NAME")
+        raise click.UsageError("--as and --print only work with: wakeful agents connect NAME")
     if prompt is not None:
-        raise click.UsageError("--prompt belongs to: wakeful agents test NAME")
+        raise click.UsageError("--prompt only works with: wakeful agents test NAME")
     found = invocation.daemon().get("/api/agents")["agents"]
     if words:
         _show(invocation, _named(found, words[0]))

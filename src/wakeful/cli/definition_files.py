@@ -72,7 +72,7 @@ def apply_command(invocation: Invocation, folder: Path, is_applied: bool, prune:
     counts = ", ".join(f"{len(told[what])} {word}" for what, word in _words(is_applied).items() if told[what])
     say(counts or "nothing to apply")
     if not is_applied and any(told[what] for what in ("create", "update", "remove")):
-        note("  nothing was changed; carry it out with --apply")
+        note("  nothing was changed; to make these changes, add --apply")
 
 
 def _words(is_applied: bool) -> Mapping[str, str]:

@@ -44,7 +44,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         say(f"lane {collision['lane']}: {waiting}")
     for window in answer["windows"]:
         used_up, fits = times.when(window["exhaustedAt"], now), times.when(window["fits"], now)
-        say(f"slot {window['slot']}: used up {used_up}, there is quota again {fits}{_of(window['slugs'])}")
+        say(f"slot {window['slot']}: used up {used_up}, quota is available again {fits}{_of(window['slugs'])}")
     for budget in answer["budgets"]:
         amount = dollars(budget["limit"]) if budget["unit"] == "usd" else f"{budget['limit']:,.0f} tokens"
         skipped = f", {budget['skipped']} instants would be skipped" if budget["skipped"] else ""

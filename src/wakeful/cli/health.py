@@ -55,7 +55,7 @@ def findings_of(daemon: Daemon) -> Iterator[Found]:
     stuck = health.get("stuckRuns") or []
     if stuck:
         words = f"could not confirm that run {', '.join(map(str, stuck))} has ended"
-        yield "warning", "runs", words, "end its processes manually; until then it blocks its lane"
+        yield "warning", "runs", words, "stop its processes manually; until then it blocks its lane"
 
 
 def _tick(health: Mapping[str, Any]) -> str:

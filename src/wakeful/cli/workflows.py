@@ -193,7 +193,7 @@ def replay_command(
     many = "1 skipped message" if told["messages"] == 1 else f"{told['messages']} skipped messages"
     say(f"{many} of {topic} {'pending again' if is_applied else 'would be pending again'}")
     if told["messages"] and not is_applied:
-        note("nothing was changed; repeat it with --apply")
+        note("nothing was changed; to make these changes, add --apply")
 
 
 @workflows_command.subcommand("resolve")

@@ -52,7 +52,7 @@ STEPPED_WITHIN: Final = 15.0
 """Seconds after which a daemon must have continued, with schedules that run every second."""
 
 NO_TIME: Final = "no time was left for it"
-MORE_TIME: Final = "if the machine is slow or busy, give it more with --minutes"
+MORE_TIME: Final = "if the machine is slow or busy, allow more time with --minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ async def drill(asked: Asked, tell: Tell) -> Report:
                 await processes.until_open()
                 await _Drill(scratch, processes, clock, report, random.Random(asked.seed), tell).run()  # noqa: S311
         except TimeoutError:
-            report.failures.append(f"the time was over before everything was counted; {MORE_TIME}")
+            report.failures.append(f"time ran out before everything was counted; {MORE_TIME}")
     report.seconds = clock.passed
     return report
 
@@ -177,7 +177,7 @@ class _Drill:
         self._tell(f"{len(load.definitions):,} schedules, daemons are running")
         await self._disturb(stage)
         if all(fault.recovered_in is None or fault.kind == "clock" for fault in self._report.tried):
-            self._report.failures.append(f"there was no time to disturb the daemons; {MORE_TIME}")
+            self._report.failures.append(f"there was no time to inject faults; {MORE_TIME}")
         await stage.heal()
         self._tell("waiting until every run has ended")
         await self._finish(stage)
@@ -232,7 +232,7 @@ class _Drill:
                     await asyncio.sleep(0.3)
         except TimeoutError:
             left = await stage.look(unfinished)
-            self._report.failures.append(f"{left} schedules had not finished when the time was over; {MORE_TIME}")
+            self._report.failures.append(f"{left} schedules had not finished when time ran out; {MORE_TIME}")
         self._report.failures += await stage.stop()
 
     # --- the stage of the clock --------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class _Drill:
                 self._note(Tried("clock", words, None, NO_TIME))
             if time.monotonic() - began > STEPPED_WITHIN:
                 after = f"after its clock was stepped {words}" if words else "after its start"
-                self._report.failures.append(f"{after}, a daemon did not go on; {MORE_TIME}")
+                self._report.failures.append(f"{after}, a daemon did not resume; {MORE_TIME}")
             return False
         if words:
             self._note(Tried("clock", words, time.monotonic() - began))

@@ -108,7 +108,7 @@ def _counts_right(name: str, eras: Sequence[Era], row: Run, last: Instant) -> It
     if counted != row.instants:
         yield f"L1 {name}: {describe(row)} says {row.instants} instants; there are {counted}"
     if row.outcome not in NOT_RUN:
-        yield f"L1 {name}: {describe(row)} ran, and stands for more than one instant"
+        yield f"L1 {name}: {describe(row)} ran, but covers more than one instant"
 
 
 # -- L2: one run per instant ------------------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ class Stage:
             daemon.send(signal.SIGTERM)
         await asyncio.gather(*(daemon.ended.wait() for daemon in self._daemons.values()))
         return [
-            f"daemon {tag} did not stop in order (status {daemon.status}): {self.log(tag)}"
+            f"daemon {tag} did not shut down cleanly (status {daemon.status}): {self.log(tag)}"
             for tag, daemon in self._daemons.items()
             if daemon.status != 0
         ]

@@ -95,7 +95,7 @@ class Tracing:
             return TracingTrouble(f"runs are not traced: [otel] {self._missing}", self._missing.partition("; ")[2])
         if self._export is None or self._export.trouble is None:
             return None
-        sentence = f"the collector at {self.endpoint} does not take spans ({self.lost} lost): {self._export.trouble}"
+        sentence = f"the collector at {self.endpoint} does not accept spans ({self.lost} lost): {self._export.trouble}"
         return TracingTrouble(sentence, "check that it runs, and that [otel] endpoint is its OTLP/HTTP address")
 
     def traceparent(self, store_id: str, run: Run) -> str | None:

@@ -31,7 +31,7 @@ def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "
     if run.outcome == "cancelled":
         return
     if not run.is_open:
-        stuck = "; a part of it could not be ended" if run.stuck else ""
+        stuck = "; part of it could not be stopped" if run.stuck else ""
         raise Conflict(f"run {run_id} has already ended: {run.outcome}{stuck}")
     _refuse_awaited(tx, run)
     tx.cancels.add(CancelRequest(run_id, now, by))

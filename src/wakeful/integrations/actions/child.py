@@ -91,7 +91,7 @@ class Children:
             raise
         except BaseException:  # cancelled, fenced off, or recording failed: no process may be left in any case
             if not await see_through(child.end()):
-                message = f"process {child.pid} could not be ended, not even by SIGKILL; check what it is waiting for"
+                message = f"process {child.pid} could not be killed, even with SIGKILL; check what it is waiting for"
                 raise StillRunning(message, self._watch(child.pid)) from None
             raise
         finally:

@@ -28,7 +28,7 @@ WORKER_LOST: Final = "worker"
 REVOKE_WITHIN: Final[Duration] = 5 * SECOND
 """How long a revoked task may take to end before it counts as still running."""
 WATCH_MAX: Final[Duration] = HOUR
-"""How long a task that could not be ended is watched."""
+"""How long a task that could not be stopped is watched."""
 MISSING: Final = "needs Celery; install it with: pip install 'wakeful[celery]'"
 
 
@@ -110,7 +110,7 @@ class DispatchAction:
             return Lost(WORKER_LOST, str(error))
         except asyncio.CancelledError as cancelled:
             if fleet.has_backend and SHUTDOWN in cancelled.args:
-                raise FencedOff("the task goes on; the next node asks for its result") from None
+                raise FencedOff("the task continues; the next node asks for its result") from None
             await see_through(self._end(fleet, task_id))
             raise
 

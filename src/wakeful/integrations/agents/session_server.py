@@ -256,7 +256,7 @@ class SessionServer:
         if len(ours) < limit:
             return None
         return Failed(
-            f"the server has {len(ours)} of our sessions, none can be removed now, and sessions_max is {limit}; "
+            f"the server has {len(ours)} sessions of this agent, none can be removed now, and sessions_max is {limit}; "
             "delete some there, or raise it"
         )
 

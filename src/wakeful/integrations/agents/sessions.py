@@ -298,9 +298,7 @@ class _Exchange:
             why = "" if finding is None or finding.is_readable else f" ({finding.words})"
             return f"{away}its history cannot be read{why}"
         return (
-            "its history contains our message, but no answer"
-            if verdict.is_found
-            else "our message is not in its history"
+            "its history contains the prompt, but no answer" if verdict.is_found else "the prompt is not in its history"
         )
 
     async def _until_idle(self, session_id: str) -> bool:

@@ -217,14 +217,14 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise SwitchFailed(f"it is not JSON any more: {error}") from None
+        raise SwitchFailed(f"it is no longer valid JSON: {error}") from None
 
 
 def _toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SwitchFailed(f"it is not TOML any more: {error}") from None
+        raise SwitchFailed(f"it is no longer valid TOML: {error}") from None
 
 
 def _with_field(text: str, name: str, value: str) -> str:

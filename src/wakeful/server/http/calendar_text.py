@@ -36,7 +36,7 @@ def calendar_text(entries: Entries, *, now: Instant, store_id: str) -> str:
 
 
 def _described(entries: Entries) -> str:
-    more = "; then there is more than it can show" if entries.is_cut else ""
+    more = "; later runs do not fit" if entries.is_cut else ""
     return f"What Wakeful will run until {format_instant(entries.until)}{more}"
 
 

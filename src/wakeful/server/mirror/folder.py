@@ -199,7 +199,7 @@ class Folder:
         return None
 
 
-_IS_FILE: Final = "is a file where the schedule's folder belongs; move it away"
+_IS_FILE: Final = "is a file in the place of the schedule's folder; move it elsewhere"
 
 
 def _passing(name: str) -> str:

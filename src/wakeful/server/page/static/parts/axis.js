@@ -1,4 +1,4 @@
-// Draws the time axis on a canvas, at most once per frame; it makes no requests.
+// Draws the timeline on a canvas: the time axis, the rows and their marks, at most once per frame. It makes no requests.
 
 import { DAY, HOUR, MINUTE, SECOND, format } from "../lib/time.js";
 import { GRAVITY, SHAPES } from "./marks.js";

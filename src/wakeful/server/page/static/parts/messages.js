@@ -68,9 +68,9 @@ export function topicMessages(visit, path) {
     const [isPending, isSkipped] = [all.every((one) => one.status === "pending"), all.every((one) => one.status === "skipped")];
     fill(
       acts,
-      all.length ? h("span", { class: "soft small" }, `${count(all.length, "message")} ticked`) : null,
-      all.length && isPending ? button("Skip", () => act("skip", "skipped"), { kind: "small", label: "Skip the ticked messages" }) : null,
-      all.length && isSkipped && canReplay ? button("Replay", () => act("replay", "replayed"), { kind: "small", symbol: "again", label: "Replay the ticked messages" }) : null,
+      all.length ? h("span", { class: "soft small" }, `${count(all.length, "message")} selected`) : null,
+      all.length && isPending ? button("Skip", () => act("skip", "skipped"), { kind: "small", label: "Skip the selected messages" }) : null,
+      all.length && isSkipped && canReplay ? button("Replay", () => act("replay", "replayed"), { kind: "small", symbol: "again", label: "Replay the selected messages" }) : null,
     );
   };
   const row = (one) =>

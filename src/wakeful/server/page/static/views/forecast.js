@@ -135,7 +135,7 @@ function budgetWords({ scope, period, unit, date, limit, expected, high, risk, s
 }
 
 function windowWords({ slot, exhaustedAt, resetsAt, fits, slugs }) {
-  return [h("a", { href: "#/slots" }, quoted(slot)), ` is used up ${wall(at(exhaustedAt))}, and resets ${wall(at(resetsAt))}; it fits from ${wall(at(fits))} on. Due in between: `, quoted(slugs.join(", ") || "nothing"), "."];
+  return [h("a", { href: "#/slots" }, quoted(slot)), ` is used up ${wall(at(exhaustedAt))}, and resets ${wall(at(resetsAt))}; there is enough quota again from ${wall(at(fits))}. Due in between: `, quoted(slugs.join(", ") || "nothing"), "."];
 }
 
 function collisionWords({ lane, slug, runs, longest, first }) {

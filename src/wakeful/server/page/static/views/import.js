@@ -9,7 +9,7 @@ import { body, button, choices, empty, field, head, link, panel } from "../parts
 import { faultsOf, showFaults } from "../parts/field-errors.js";
 import { chip } from "../parts/marks.js";
 
-const WORDS = "Read the schedules of another scheduler, see what they would become here, and take over those you tick.";
+const WORDS = "Read the schedules of another scheduler, see what they would become here, and take over those you select.";
 const KINDS = [
   ["crontab", "crontab", "30 6 * * 1-5  /home/me/bin/report --daily\n@reboot       /home/me/bin/sync"],
   ["systemd", "systemd timers", "[Timer]\nOnCalendar=Mon..Fri 06:30"],
@@ -63,10 +63,10 @@ export default async function importing(visit) {
     });
 
   const show = () => {
-    const takes = button("", take, { kind: "primary", symbol: "import", label: "Take over what is ticked" });
+    const takes = button("", take, { kind: "primary", symbol: "import", label: "Take over the selected schedules" });
     const draw = () => {
       takes.classList.remove("icon");
-      fill(takes, ticked.size ? `Take over ${count(ticked.size, "schedule")}` : "Nothing is ticked");
+      fill(takes, ticked.size ? `Take over ${count(ticked.size, "schedule")}` : "Nothing is selected");
       takes.disabled = ticked.size === 0;
       takes.removeAttribute("aria-label");
     };
