@@ -270,11 +270,11 @@ async def _forecast(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str,
     }
 
 
-def _forecast_row(slug: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _forecast_row(slug: str, totals: Mapping[str, Any] | None) -> dict[str, Any]:
     """The forecast for one of the agent's schedules; others' costs and waits are not shown."""
-    if found is None:
+    if totals is None:
         return {"slug": slug, "runs": 0, "cost": None}
-    return {"slug": slug, "runs": found["runs"], "cost": found["cost"] if found["turns"] else None}
+    return {"slug": slug, "runs": totals["runs"], "cost": totals["cost"] if totals["turns"] else None}
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------

@@ -100,13 +100,13 @@ class Today(AppQueries, Costs):
         known = tx.schedules.by_slugs(sorted({item.slug for item in ahead.instants if item.kind == "schedule"}))
         compiled = self._open.compilations.of(tx, [(row.schedule_id, row.version) for row in known.values()])
         budgets = BudgetsAhead(tx, self._money.terms, self._money.zone, now)
-        found: dict[str, UsedUp] = {}
+        by_slug: dict[str, UsedUp] = {}
         for slug, row in known.items():
             current = compiled.get(row.schedule_id)
             used_up = budgets.used_up(row.schedule_id, current.definition) if isinstance(current, Compiled) else None
             if used_up is not None:
-                found[slug] = used_up
-        return found
+                by_slug[slug] = used_up
+        return by_slug
 
     def _attention(
         self, tx: Tx, health: Health, missing: Container[str], places: Mapping[str, str], now: Instant

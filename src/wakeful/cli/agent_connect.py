@@ -146,11 +146,11 @@ def _codex() -> Place:
 
         tomllib.loads(text)
         section = re.compile(rf"^\[mcp_servers\.{SERVER}\]\n(?:(?!\[).*\n?)*", re.M)
-        found = section.search(text)
-        if found is None:
+        match = section.search(text)
+        if match is None:
             return text + ("\n" if text and not text.endswith("\n\n") else "") + entry(argv)
-        tail = text[found.end() :]
-        return text[: found.start()] + entry(argv) + ("\n" if tail else "") + tail
+        tail = text[match.end() :]
+        return text[: match.start()] + entry(argv) + ("\n" if tail else "") + tail
 
     return Place(file, write, entry)
 

@@ -58,16 +58,16 @@ def agents_command(
         raise click.UsageError("--as and --print only work with: wakeful agents connect NAME")
     if prompt is not None:
         raise click.UsageError("--prompt only works with: wakeful agents test NAME")
-    found = invocation.daemon().get("/api/agents")["agents"]
+    agents = invocation.daemon().get("/api/agents")["agents"]
     if words:
-        _show(invocation, _named(found, words[0]))
+        _show(invocation, _named(agents, words[0]))
     elif invocation.is_json:
-        json_out({"agents": found})
+        json_out({"agents": agents})
     else:
-        _list(found)
+        _list(agents)
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(agents: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -80,11 +80,11 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("OUTCOME", is_state=True),
         Column("SESSIONS", drop=3),
     ]
-    table(columns, [_row(agent, since) for agent in found])
-    for agent in found:
+    table(columns, [_row(agent, since) for agent in agents])
+    for agent in agents:
         if agent["problem"]:
             note(f"  {agent['name']}: {agent['problem']}")
-    if all(agent["adapter"] == "echo" for agent in found):
+    if all(agent["adapter"] == "echo" for agent in agents):
         note("  only the echo agent is configured; wakeful init finds installed agents")
 
 
@@ -135,11 +135,11 @@ def _program(agent: Mapping[str, Any]) -> str:
     return str(agent["program"]) if agent["found"] else f"{agent['program']} (not found)"
 
 
-def _named(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for agent in found:
+def _named(agents: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for agent in agents:
         if agent["name"] == name:
             return agent
-    known = ", ".join(agent["name"] for agent in found)
+    known = ", ".join(agent["name"] for agent in agents)
     raise Ended(f"there is no agent {name!r}", hint=f"configured: {known}")
 
 

@@ -212,18 +212,18 @@ def _daemon(invocation: Invocation) -> Iterator[Finding]:
     from wakeful.cli.health import findings_of
 
     try:
-        found = running(invocation.home)
+        process = running(invocation.home)
     except Ended as ended:
         yield Finding("daemon", "warning", str(ended), ended.hint)
         return
-    if found is None:
+    if process is None:
         words = "not running: no schedule fires"
         yield Finding("daemon", "warning", words, f"start one: {start_command(invocation.home)}")
         yield from _agents(agents_of_settings(invocation.home))
         return
-    daemon = Daemon(found, invocation.home)
+    daemon = Daemon(process, invocation.home)
     try:
-        yield Finding("daemon", "ok", f"process {found.pid} responds at {found.url}")
+        yield Finding("daemon", "ok", f"process {process.pid} responds at {process.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
         yield _nodes(daemon)

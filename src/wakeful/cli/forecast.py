@@ -70,14 +70,14 @@ def _day(day: Mapping[str, Any]) -> list[str]:
     return [day["date"], str(day["runs"]), f"{day['tokens']['expected']:,}", dollars(cost["expected"]), spread]
 
 
-def _accuracy(found: Mapping[str, Any] | None) -> None:
-    if found is None:
+def _accuracy(last: Mapping[str, Any] | None) -> None:
+    if last is None:
         note("there is no earlier forecast to compare with yet")
         return
-    cost = found["cost"]
+    cost = last["cost"]
     range_ = f"{dollars(cost['low'])} to {dollars(cost['high'])}"
-    verdict = "within" if found["within"] else "outside"
+    verdict = "within" if last["within"] else "outside"
     say(
-        f"the last forecast, of {found['days']} days: {dollars(cost['expected'])}; it was {dollars(cost['actual'])}, "
+        f"the last forecast, of {last['days']} days: {dollars(cost['expected'])}; it was {dollars(cost['actual'])}, "
         f"{verdict} the range of {range_}"
     )

@@ -59,13 +59,13 @@ def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, out
             )
         case (_, _, *_):
             raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show|cancel|replay ID")
-    found = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
+    runs = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
     if invocation.is_json:
-        json_out({"runs": found, "next": None})
-    elif not found:
+        json_out({"runs": runs, "next": None})
+    elif not runs:
         note("no runs yet")
     else:
-        _list(found)
+        _list(runs)
 
 
 @command("log")
@@ -206,11 +206,11 @@ def _runs_path(slug: str | None) -> str:
     return "/api/runs" if slug is None else schedule_path(slug, "/runs")
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(runs: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
-    has_nodes = len({run.get("node") for run in found} - {None}) > 1
+    has_nodes = len({run.get("node") for run in runs} - {None}) > 1
     columns = [
         Column("RUN"),
         Column("SLUG", least=16),
@@ -222,7 +222,7 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("NOTE", least=8, drop=3),
     ]
     rows = []
-    for run in found:
+    for run in runs:
         planned = times.parse(run["plannedAt"])
         took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
         row = [run["runId"], name_of(run), times.wall(planned), times.relative(planned, since), took]

@@ -99,9 +99,9 @@ def _statistics(stats: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(stats, Mapping):
         return
     for name, label in (("window", "this window"), ("day", "last 24 h")):
-        found = stats.get(name)
-        if isinstance(found, Mapping):
-            counts = ((found.get("calls"), "calls"), (found.get("tokens"), "tokens"))
+        numbers = stats.get(name)
+        if isinstance(numbers, Mapping):
+            counts = ((numbers.get("calls"), "calls"), (numbers.get("tokens"), "tokens"))
             yield label, ", ".join(f"{count:,} {what}" for count, what in counts if isinstance(count, int | float))
     tools = stats.get("tools")
     if isinstance(tools, Mapping):

@@ -215,10 +215,10 @@ def _marks(files: Iterable[Path]) -> Marks:
 
 def _mark(file: Path) -> tuple[int, ...]:
     try:
-        found = file.stat()
+        status = file.stat()
     except (OSError, ValueError):
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 def _is_empty(file: Path) -> bool:

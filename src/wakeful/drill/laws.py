@@ -196,9 +196,9 @@ def next_in(eras: Sequence[Era], t: Instant) -> Instant | None:
         until = eras[index + 1].after if index + 1 < len(eras) else None
         if until is not None and until <= t:
             continue
-        found = next_after(era.timing, max(t, era.after))
-        if found is not None and (until is None or found <= until):
-            return found
+        instant = next_after(era.timing, max(t, era.after))
+        if instant is not None and (until is None or instant <= until):
+            return instant
     return None
 
 

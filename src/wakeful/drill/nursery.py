@@ -63,9 +63,9 @@ def import_daemon() -> None:
     """Import everything that a daemon may import later. Modules that are not installed are skipped."""
     for name in IMPORTED:
         package = importlib.import_module(f"wakeful.{name}")
-        for found in pkgutil.walk_packages(package.__path__, f"wakeful.{name}.", onerror=lambda _: None):
-            if not found.name.endswith(("__main__", ".mcp", ".tools_server")):  # imported when a request needs it
-                _import(found.name)
+        for module in pkgutil.walk_packages(package.__path__, f"wakeful.{name}.", onerror=lambda _: None):
+            if not module.name.endswith(("__main__", ".mcp", ".tools_server")):  # imported when a request needs it
+                _import(module.name)
     gc.freeze()
 
 

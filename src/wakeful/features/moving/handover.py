@@ -166,7 +166,7 @@ class Handovers:
 
 
 def _by_kind(row: Handover) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for off in json.loads(row.body)["off"]:
-        found.setdefault(off["kind"], []).append(off["what"])
-    return found
+        by_kind.setdefault(off["kind"], []).append(off["what"])
+    return by_kind

@@ -20,11 +20,11 @@ HEARTBEAT = "heartbeat"
 
 def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "") -> None:
     """Cancel a run. A run that has ended is refused, unless it was cancelled."""
-    found = next(iter(tx.runs.page(before_id=run_id + 1, limit=1)), None)
-    if found is None or found.run_id != run_id:
+    row = next(iter(tx.runs.page(before_id=run_id + 1, limit=1)), None)
+    if row is None or row.run_id != run_id:
         raise NotFound(f"there is no run {run_id}")
-    keeper = hooks.keepers[found.kind]
-    locked = keeper.lock(tx, [found])
+    keeper = hooks.keepers[row.kind]
+    locked = keeper.lock(tx, [row])
     run = tx.runs.lock([run_id]).get(run_id)
     if run is None:
         raise NotFound(f"there is no run {run_id}")

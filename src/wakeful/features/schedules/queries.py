@@ -208,9 +208,9 @@ def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
         beside = late(tx, now)
 
         def troubled(*, after: str | None, limit: int) -> list[Schedule]:
-            found = {row.slug: row for row in tx.schedules.amiss(after=after, limit=limit)}
-            found |= {row.slug: row for row in _among(beside, after=after, limit=limit)}
-            return [found[slug] for slug in sorted(found)][:limit]
+            by_slug = {row.slug: row for row in tx.schedules.amiss(after=after, limit=limit)}
+            by_slug |= {row.slug: row for row in _among(beside, after=after, limit=limit)}
+            return [by_slug[slug] for slug in sorted(by_slug)][:limit]
 
         return troubled
     return tx.schedules.page

@@ -176,10 +176,10 @@ class DispatchAction:
             return None
         ids = [task_id_of(fire, attempt) for attempt in range(1, fire.attempt)][-3:]
         try:
-            found = await self._threads.run(lambda: [fleet.look(task_id) for task_id in ids])
+            states = await self._threads.run(lambda: [fleet.look(task_id) for task_id in ids])
         except Exception as error:
             return Failed(f"the result backend cannot be read: {type(error).__name__}", rung="claimed")
-        return next((_result(seen) for seen in found if seen.state == "SUCCESS"), None)
+        return next((_result(seen) for seen in states if seen.state == "SUCCESS"), None)
 
     async def _fleet(self, celery: Celery) -> Fleet:
         key = self._value(celery.broker), None if celery.backend is None else self._value(celery.backend)

@@ -44,9 +44,9 @@ class AgentFailure(NamedTuple):
 
 def status_in(said: str) -> int | None:
     """The HTTP status mentioned in `text`."""
-    found = _STATUS.search(said)
-    if found is not None:
-        return int(found[1] or found[2])
+    match = _STATUS.search(said)
+    if match is not None:
+        return int(match[1] or match[2])
     return next((status for status, words in _WORDS if words.search(said)), None)
 
 

@@ -64,9 +64,9 @@ def find_openclaw(context: Context) -> list[SourceFile]:
 def open_openclaw(path: Path) -> list[SourceFile]:
     """A home, a database or a file."""
     if path.is_dir():
-        found = existing(path / "state/openclaw.sqlite", path / "openclaw.sqlite")[:1]
-        found += existing(path / "cron/jobs.json", path / "jobs.json")[:1]
-        return [file for inner in found for file in open_openclaw(inner)]
+        paths = existing(path / "state/openclaw.sqlite", path / "openclaw.sqlite")[:1]
+        paths += existing(path / "cron/jobs.json", path / "jobs.json")[:1]
+        return [file for inner in paths for file in open_openclaw(inner)]
     if path.suffix in (".sqlite", ".db", ".sqlite3"):
         rows = rows_of(path, "cron_jobs", ("job_json", "state_json"))
         jobs = [_merged(row) for row in rows]

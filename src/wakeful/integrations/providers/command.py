@@ -66,8 +66,8 @@ class CommandProvider:
         if data is None:
             said = one_line(output)[:200]
             return self._key.clean(ReadFailure("unreadable", f"{self._written.quota_argv[0]} printed no JSON: {said}"))
-        found = plain_reading(data, self._written.percentage_key, self._written.reset_key, now)
-        return found if isinstance(found, Reading) else self._key.clean(found)
+        reading = plain_reading(data, self._written.percentage_key, self._written.reset_key, now)
+        return reading if isinstance(reading, Reading) else self._key.clean(reading)
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         result = await self._action.perform(self._command(self._written.wake_argv or ()), fire, ladder)

@@ -52,8 +52,8 @@ class GlmProvider:
         answer = await self._ask("GET", QUOTA_PATH, action)
         if isinstance(answer, ReadFailure):
             return answer
-        found = glm_reading(await answer.json(), self._clock.read().now)
-        return found if isinstance(found, Reading) else self._key.clean(found)
+        reading = glm_reading(await answer.json(), self._clock.read().now)
+        return reading if isinstance(reading, Reading) else self._key.clean(reading)
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         words = {
@@ -70,9 +70,9 @@ class GlmProvider:
         day = await self._usage(MODEL_USAGE_PATH, now - 24 * HOUR, now)
         window = await self._usage(MODEL_USAGE_PATH, start, now)
         tools = await self._usage(TOOL_USAGE_PATH, now - 24 * HOUR, now)
-        for found in (day, window, tools):
-            if isinstance(found, ReadFailure):
-                return found
+        for part in (day, window, tools):
+            if isinstance(part, ReadFailure):
+                return part
         return {
             "at": now,
             "windowStart": start,

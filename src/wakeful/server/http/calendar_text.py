@@ -57,7 +57,7 @@ def _time(at: Instant) -> str:
 
 
 def _text(text: str) -> str:
-    return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], _CONTROL.sub(" ", text))
+    return _SPECIAL.sub(lambda match: _ESCAPED[match[0]], _CONTROL.sub(" ", text))
 
 
 def _folded(line: str) -> Iterator[str]:

@@ -81,8 +81,8 @@ class Folder:
     def names(self) -> list[str]:
         """The entries that are not regular files, sorted, without hidden ones. Creates the folder if it is missing."""
         with self._held() as root, os.scandir(root) as entries:
-            found = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
-        return sorted(name for name in found if not name.startswith("."))
+            names = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
+        return sorted(name for name in names if not name.startswith("."))
 
     def identity(self) -> tuple[int, int]:
         """The identity of the directory; changes when it is removed and created again."""

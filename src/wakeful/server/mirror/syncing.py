@@ -157,22 +157,22 @@ class MirrorSync:
                 (slug, DEFINITION), looked.files[DEFINITION], partial(self._take_definition, slug, before=before)
             )
         if (stored.texts is not None or has_taken) and _is_edited(looked, stored, LAST_RUN):
-            found, before = looked.files[LAST_RUN], stored.known.get(LAST_RUN, ())
-            is_rested = phase == "start" or self._has_settled((slug, LAST_RUN), found)
-            if found.problem is not None or is_rested:
+            file, before = looked.files[LAST_RUN], stored.known.get(LAST_RUN, ())
+            is_rested = phase == "start" or self._has_settled((slug, LAST_RUN), file)
+            if file.problem is not None or is_rested:
                 take = partial(self._take_last_run, slug, before=before)
-                has_taken |= await self._guarded((slug, LAST_RUN), found, take)
+                has_taken |= await self._guarded((slug, LAST_RUN), file, take)
         return has_taken
 
-    async def _guarded(self, place: Place, found: MirrorFile, take: Callable[..., Awaitable[None]]) -> bool:
+    async def _guarded(self, place: Place, file: MirrorFile, take: Callable[..., Awaitable[None]]) -> bool:
         """Apply one file, or report what is wrong with it. Its errors must not affect other files (L9)."""
-        digest = found.digest or ""
+        digest = file.digest or ""
         try:
-            if found.problem is not None:
-                if self._has_settled(place, found):
-                    self._refuse(place, digest, found.problem)
+            if file.problem is not None:
+                if self._has_settled(place, file):
+                    self._refuse(place, digest, file.problem)
                 return False
-            await take(found.value, digest)
+            await take(file.value, digest)
         except Invalid as invalid:
             self._refuse(place, digest, "\n".join(str(error) for error in invalid.errors))
         except StoreUnavailable:
@@ -223,14 +223,14 @@ class MirrorSync:
                 Report("refused", f"nextRun was set to the past, and nothing runs: {taken.refusal}", slug, LAST_RUN)
             )
 
-    def _has_settled(self, place: Place, found: MirrorFile) -> bool:
+    def _has_settled(self, place: Place, file: MirrorFile) -> bool:
         """Whether the file has been unchanged for a while; if not, it is checked again later."""
         monotonic = self._parts.clock.read().monotonic
         digest, since = self._settling.get(place, ("", monotonic))
-        if digest == found.digest and monotonic - since >= SETTLE:
+        if digest == file.digest and monotonic - since >= SETTLE:
             return True
-        if digest != found.digest:
-            self._settling[place] = (found.digest or "", since := monotonic)
+        if digest != file.digest:
+            self._settling[place] = (file.digest or "", since := monotonic)
         self.later[place[0]] = since + SETTLE
         return False
 
@@ -347,5 +347,5 @@ def _is_edited(looked: FolderContents, stored: Stored, name: str) -> bool:
 
 
 def _ours(looked: FolderContents, stored: Stored) -> dict[str, str]:
-    found = {name: looked.files[name].digest for name in FILES}
-    return {name: digest for name, digest in found.items() if digest and not _is_edited(looked, stored, name)}
+    digests = {name: looked.files[name].digest for name in FILES}
+    return {name: digest for name, digest in digests.items() if digest and not _is_edited(looked, stored, name)}

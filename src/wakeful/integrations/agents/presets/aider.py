@@ -49,13 +49,13 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 def _usage(line: str) -> Usage | None:
     """The printed counts; those rounded to thousands count as unknown."""
-    found = _TOKENS.match(line)
-    if found is None:
+    match = _TOKENS.match(line)
+    if match is None:
         return None
     sent, received = (
-        int(count.replace(",", "")) if count.replace(",", "").isdigit() else None for count in found.groups()[:2]
+        int(count.replace(",", "")) if count.replace(",", "").isdigit() else None for count in match.groups()[:2]
     )
-    return usage(input=sent, output=received, cost=None if found[3] is None else float(found[3].rstrip(".")))
+    return usage(input=sent, output=received, cost=None if match[3] is None else float(match[3].rstrip(".")))
 
 
 def _error(lines: list[str]) -> str | None:
@@ -68,8 +68,8 @@ def _error(lines: list[str]) -> str | None:
         if not line.strip() or line.startswith(("The API", "Retrying", "litellm.")):
             break
         folded.append(line)
-    found = _EXCEPTION.match(" ".join(part.strip() for part in folded))
-    return None if found is None else f"{_words(found[1])}: {found[2]}"
+    match = _EXCEPTION.match(" ".join(part.strip() for part in folded))
+    return None if match is None else f"{_words(match[1])}: {match[2]}"
 
 
 def _words(name: str) -> str:

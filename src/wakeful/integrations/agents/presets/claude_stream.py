@@ -14,8 +14,8 @@ Events = list[dict[str, Any]]
 
 def session_in(events: Events) -> str | None:
     """The session id, from the last event that has one."""
-    found = (session_id_of(event.get("session_id")) for event in reversed(events))
-    return next((session_id for session_id in found if session_id is not None), None)
+    ids = (session_id_of(event.get("session_id")) for event in reversed(events))
+    return next((session_id for session_id in ids if session_id is not None), None)
 
 
 def refused_in(events: Events) -> tuple[str, ...]:
@@ -45,5 +45,5 @@ def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usa
 
 def error_messages(events: Events) -> tuple[str, ...]:
     """The messages of `error` events."""
-    found = (text_at(event, "message") or text_at(event, "error") for event in of_type(events, "error"))
-    return tuple(message for message in found if message)
+    messages = (text_at(event, "message") or text_at(event, "error") for event in of_type(events, "error"))
+    return tuple(message for message in messages if message)

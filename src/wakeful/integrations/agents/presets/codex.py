@@ -82,12 +82,12 @@ def _reply(events: list[dict[str, object]]) -> str | None:
 
 def _refused(events: list[dict[str, object]]) -> tuple[str, ...]:
     """Commands that were declined, or that its sandbox blocked."""
-    found: list[str] = []
+    tools: list[str] = []
     for event in of_type(events, "item.completed"):
         status, output = text_at(event, "item", "status"), text_at(event, "item", "aggregated_output") or ""
         if status == "declined" or (status == "failed" and any(words in output for words in _SANDBOXED)):
-            found.append(text_at(event, "item", "command") or text_at(event, "item", "type") or "a command")
-    return tuple(dict.fromkeys(found))
+            tools.append(text_at(event, "item", "command") or text_at(event, "item", "type") or "a command")
+    return tuple(dict.fromkeys(tools))
 
 
 PRESET: Final = Preset(

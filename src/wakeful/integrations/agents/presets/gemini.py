@@ -48,7 +48,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 def _object(text: str) -> Mapping[str, Any] | None:
     """The JSON object at the end of `text`, after any warnings."""
-    begins = [found.start() for found in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
+    begins = [match.start() for match in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
     for begin in reversed(begins):
         value = loaded(text[begin:])
         if isinstance(value, dict):
@@ -87,8 +87,8 @@ def _reset(said: str, status: int | None, printed: Printed, now: ReadMoment) -> 
     """The last message says that a quota is used up; the lines before it say when it resets."""
     if status != _TOO_MANY or not _LIMIT.search(said):
         return None
-    found = _RETRY.findall(f"{printed.stderr}\n{said}")
-    return printed_reset(found[-1] if found else said, printed, now)
+    delays = _RETRY.findall(f"{printed.stderr}\n{said}")
+    return printed_reset(delays[-1] if delays else said, printed, now)
 
 
 PRESET: Final = Preset(

@@ -96,12 +96,12 @@ def _usage(events: list[dict[str, Any]]) -> Usage | None:
 
 
 def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
-    found: list[str] = []
+    tools: list[str] = []
     for event in of_type(events, "tool_use"):
         error = text_at(event, "part", "state", "error") or ""
         if text_at(event, "part", "state", "status") == "error" and any(word in error for word in _REJECTED):
-            found.append(text_at(event, "part", "tool") or "a tool")
-    return tuple(dict.fromkeys(found))
+            tools.append(text_at(event, "part", "tool") or "a tool")
+    return tuple(dict.fromkeys(tools))
 
 
 def _reset(error: dict[str, Any] | None, said: str, printed: Printed, now: ReadMoment) -> int | None:
