@@ -60,7 +60,7 @@ def test_a_drill_that_is_stopped_leaves_nothing(home: Path, number: signal.Signa
         process.send_signal(number)
         assert process.wait(PATIENCE) == (-number if number == signal.SIGKILL else 128 + number)
     give_up_at = time.monotonic() + PATIENCE
-    while scratch.exists() or users_of(scratch):  # after kill -9, the nursery cleans up
+    while scratch.exists() or users_of(scratch):  # after kill -9, the fork server cleans up
         assert time.monotonic() < give_up_at
         time.sleep(0.1)
     assert list(home.parent.iterdir()) == [home]
@@ -72,8 +72,8 @@ def test_a_drill_whose_processes_are_killed_fails(home: Path) -> None:
     """Something else ends the process that starts the others: the drill says so, and still leaves nothing."""
     with begun(home, "--minutes", "2", "-o", "json") as process:
         (scratch,) = home.parent.glob(".wakeful-drill-*")
-        (nursery,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(nursery), signal.SIGKILL)
+        (fork_server,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(fork_server), signal.SIGKILL)
         assert process.wait(PATIENCE) == 1
     give_up_at = time.monotonic() + PATIENCE
     while users_of(scratch):

@@ -175,15 +175,15 @@ def _looks(daemon: Daemon, run_id: str) -> Iterator[dict[str, Any]]:
         time.sleep(LOOK_EVERY)
 
 
-def _tell_progress(run: Mapping[str, Any], told: set[str]) -> None:
+def _tell_progress(run: Mapping[str, Any], printed: set[str]) -> None:
     """Print what is new: what the run waits for, and each step it has reached since the last poll."""
-    if run["outcome"] == "waiting" and run.get("reason") and "waiting" not in told:
-        told.add("waiting")
+    if run["outcome"] == "waiting" and run.get("reason") and "waiting" not in printed:
+        printed.add("waiting")
         say(f"  waiting   {run['reason']}")
     begun = times.parse(run.get("startedAt"))
     for rung, at in _rungs(run):
-        if rung not in told:
-            told.add(rung)
+        if rung not in printed:
+            printed.add(rung)
             say(f"  {rung:<9} {_SAYS[rung]} (after {times.length(begun, times.parse(at))})")
 
 

@@ -141,7 +141,7 @@ async def _next_sender(bot: Bot, me: BotIdentity, patience: float, invocation: I
 
 async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
     from wakeful.core.time.instants import SECOND
-    from wakeful.integrations.channels.telegram import told
+    from wakeful.integrations.channels.telegram import error_of
     from wakeful.integrations.net.exchange import NoAnswer, NoConnection
     from wakeful.ports.exchange import RequestContext
 
@@ -159,7 +159,7 @@ async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
     hint = "the settings are unchanged; give --chat ID if you know the chat"
     if response.status == 409:
         hint = "another program polls this bot, or a webhook is set: stop it, or give --chat ID"
-    raise Ended(f"cannot fetch messages for the bot: {response.line}: {told(answer, 0)[0]}", hint=hint)
+    raise Ended(f"cannot fetch messages for the bot: {response.line}: {error_of(answer, 0)[0]}", hint=hint)
 
 
 def _write(home: Path, name: str, token: str, chat: str, *, inbound: bool, base_url: str) -> Path:

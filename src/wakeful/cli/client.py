@@ -80,12 +80,12 @@ class Daemon:
     def __init__(self, process: Running, home: Path, way: _Route | None = None) -> None:
         self.running = process
         self._home = home
-        self._way = way or _way(process, home)
+        self._route = way or _route(process, home)
 
     @property
     def is_on_socket(self) -> bool:
         """Whether it is reached through the Unix socket of the home folder."""
-        return self._way.socket is not None
+        return self._route.socket is not None
 
     def get(self, path: str, *, timeout: float = TIMEOUT, **query: Any) -> Any:
         """The body of a GET."""
@@ -135,9 +135,9 @@ class Daemon:
             yield _events(response)
 
     def _connection(self, timeout: float) -> HTTPConnection:
-        if self._way.socket is not None:
-            return _UnixConnection(self._way.socket, timeout)
-        return HTTPConnection(self._way.host, self._way.port, timeout=timeout)
+        if self._route.socket is not None:
+            return _UnixConnection(self._route.socket, timeout)
+        return HTTPConnection(self._route.host, self._route.port, timeout=timeout)
 
     def _exchange(self, request: _Request, timeout: float) -> Answer:
         with closing(self._connection(timeout)) as connection:
@@ -146,18 +146,18 @@ class Daemon:
     def _send(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         """Send it; if that needs a token that only the settings have, send it again with that token."""
         response = self._send_once(connection, request)
-        if response.status == UNAUTHORIZED and self._way.may_look_up:
+        if response.status == UNAUTHORIZED and self._route.may_look_up:
             token = _token_of_settings(self._home)
-            if token is not None and token != self._way.token:
-                self._way = replace(self._way, token=token)
+            if token is not None and token != self._route.token:
+                self._route = replace(self._route, token=token)
                 response.read()
                 return self._send_once(connection, request)
         return response
 
     def _send_once(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         headers = dict(request.headers)
-        if self._way.token is not None:
-            headers["Authorization"] = f"Bearer {self._way.token}"
+        if self._route.token is not None:
+            headers["Authorization"] = f"Bearer {self._route.token}"
         content = None if request.body is None else json.dumps(request.body).encode()
         try:
             connection.request(request.method, request.target, content, headers)
@@ -214,7 +214,7 @@ class _Route:
     may_look_up: bool = False
 
 
-def _way(process: Running, home: Path) -> _Route:
+def _route(process: Running, home: Path) -> _Route:
     run_token = os.environ.get(RUN_TOKEN_VARIABLE)
     if run_token and _is_own_home(home):
         return _Route(process.host, process.port, token=run_token)

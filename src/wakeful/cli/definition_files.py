@@ -63,15 +63,15 @@ def apply_command(invocation: Invocation, folder: Path, is_applied: bool, prune:
             )
     query = {"apply": is_applied or None, "prune": prune or None}
     body = {"files": files, "place": place or str(folder.resolve())}
-    told = invocation.daemon().ask("POST", "/api/apply", query=query, body=body, timeout=APPLY_TIMEOUT).body
+    answer = invocation.daemon().ask("POST", "/api/apply", query=query, body=body, timeout=APPLY_TIMEOUT).body
     if invocation.is_json:
-        json_out(told)
+        json_out(answer)
         return
-    if told["diff"]:
-        say(told["diff"].rstrip("\n"))
-    counts = ", ".join(f"{len(told[what])} {word}" for what, word in _words(is_applied).items() if told[what])
+    if answer["diff"]:
+        say(answer["diff"].rstrip("\n"))
+    counts = ", ".join(f"{len(answer[what])} {word}" for what, word in _words(is_applied).items() if answer[what])
     say(counts or "nothing to apply")
-    if not is_applied and any(told[what] for what in ("create", "update", "remove")):
+    if not is_applied and any(answer[what] for what in ("create", "update", "remove")):
         note("  nothing was changed; to make these changes, add --apply")
 
 

@@ -277,14 +277,14 @@ def _agents(states: list[AgentState]) -> Iterator[Finding]:
 
 def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
     """Settings in the file that are not in effect in the daemon, with the reason."""
-    told = daemon.get("/api/config")
-    if told["refused"]:
-        words = f"the daemon keeps the previous settings because of {len(told['refused'])} errors in wakeful.toml"
+    status = daemon.get("/api/config")
+    if status["refused"]:
+        words = f"the daemon keeps the previous settings because of {len(status['refused'])} errors in wakeful.toml"
         yield Finding("settings", "wrong", words, f"correct them, then: wakeful check {home / 'wakeful.toml'}")
-    for setting in told["restart"]:
+    for setting in status["restart"]:
         words = f"{setting['name']} is {setting['written']} in the file, but the daemon still uses {setting['now']}"
         yield Finding("settings", "warning", words, f"restart it: wakeful down, then {start_command(home)}")
-    for failure in told["failed"]:
+    for failure in status["failed"]:
         yield Finding("settings", "wrong", f"not applied: {failure}", "check server.log, then restart the daemon")
 
 

@@ -109,9 +109,9 @@ def _statistics(stats: Any) -> Iterator[tuple[str, str]]:
         yield "tools, 24 h", ", ".join(f"{label} {count:,}" for label, count in used if isinstance(count, int | float))
 
 
-def _instant(told: Any) -> datetime | None:
+def _instant(milliseconds: Any) -> datetime | None:
     """A provider's timestamp: milliseconds since 1970."""
     try:
-        return datetime.fromtimestamp(told / 1000, UTC)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         return None

@@ -24,7 +24,7 @@ def show_times(instants: Sequence[str], schedule: Mapping[str, Any]) -> None:
     table(columns, rows)
 
 
-def say_when_none(view: Mapping[str, Any]) -> None:
+def explain_no_times(view: Mapping[str, Any]) -> None:
     """Print why a schedule has no next time."""
     kind = view.get("schedule", {}).get("type")
     if view.get("enabled") is False:

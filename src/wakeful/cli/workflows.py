@@ -122,8 +122,8 @@ def publish_command(invocation: Invocation, name: str, topic: str, message: str,
         data = {"payload": data}
     if message_id is not None:
         data["id"] = message_id
-    told = invocation.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
-    json_out(told) if invocation.is_json else say(f"{told['id']} {told['result']} in {topic}")
+    answer = invocation.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
+    json_out(answer) if invocation.is_json else say(f"{answer['id']} {answer['result']} in {topic}")
 
 
 @workflows_command.subcommand("messages")
@@ -186,13 +186,13 @@ def replay_command(
     body = {**({"ids": messages} if messages else {}), **({} if consumer is None else {"consumer": consumer})}
     query = {} if is_applied else {"dryRun": "true"}
     path = workflow_path(name, f"/topics/{_named(topic)}/replay")
-    told = invocation.daemon().ask("POST", path, query=query, body=body).body
+    answer = invocation.daemon().ask("POST", path, query=query, body=body).body
     if invocation.is_json:
-        json_out(told)
+        json_out(answer)
         return
-    many = "1 skipped message" if told["messages"] == 1 else f"{told['messages']} skipped messages"
+    many = "1 skipped message" if answer["messages"] == 1 else f"{answer['messages']} skipped messages"
     say(f"{many} of {topic} {'pending again' if is_applied else 'would be pending again'}")
-    if told["messages"] and not is_applied:
+    if answer["messages"] and not is_applied:
         note("nothing was changed; to make these changes, add --apply")
 
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from wakeful.config.document import Document, read_document
 from wakeful.config.faults import LocatedError, SettingsRefused
 from wakeful.config.kinds import UNUSED, Reading, masked
-from wakeful.config.messages import faults_of, may_come_of
+from wakeful.config.messages import faults_of, may_follow_from
 from wakeful.config.model import Settings, agent_names
 from wakeful.config.places import Path, dotted
 from wakeful.config.secrets import REDACTED_MIN, Redactor, Secret, SecretReader, SecretUrl, read_regular_file
@@ -156,7 +156,7 @@ def _translated(
     details = error.errors(include_url=False)
     faults = []
     for detail in details[:FAULTS_MAX]:
-        if may_come_of(detail, document.spoilt):
+        if may_follow_from(detail, document.spoilt):
             continue
         for place, message in faults_of(detail, data):
             line = None if place in given else document.places.line_of(place)

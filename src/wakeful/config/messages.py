@@ -45,7 +45,7 @@ def faults_of(error: ErrorDetails, data: Mapping[str, Any]) -> Iterable[tuple[Pa
             yield path, f"{error['msg']}; correct it"
 
 
-def may_come_of(error: ErrorDetails, spoilt: frozenset[Path]) -> bool:
+def may_follow_from(error: ErrorDetails, spoilt: frozenset[Path]) -> bool:
     """Whether the error may only be a consequence of lines that could not be parsed."""
     path = _path(error)
     if not spoilt or path in spoilt:

@@ -8,7 +8,7 @@ the load is over, the daemons get time to finish, are stopped in order, and the 
 
 A drill ends within its time: the load takes about two thirds of it, no fault begins that would take longer than is
 left, and anything unfinished at the end counts as lost. Everything is removed in the end, whatever happens
-(`drill.nursery`).
+(`drill.fork_server`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wakeful.drill import plan
 from wakeful.drill.counting import ClockSteps, Counted, Expected, count
 from wakeful.drill.faults import Fault, faults_of
 from wakeful.drill.machine import look_at
-from wakeful.drill.processes import NurseryGone, Processes
+from wakeful.drill.processes import ForkServerGone, Processes
 from wakeful.drill.proxy import Proxy
 from wakeful.drill.scratch import Scratch, make_folder, place_for, reserve_schemas
 from wakeful.drill.stage import DaemonFailed, Stage, unfinished
@@ -161,7 +161,7 @@ class _Drill:
             stage = Stage(name, tags, self._scratch, self._processes, proxies)
             try:
                 await act(stage, await stage.open())
-            except (DaemonFailed, NurseryGone, StoreUnavailable) as error:
+            except (DaemonFailed, ForkServerGone, StoreUnavailable) as error:
                 self._report.failures.append(str(error))
             finally:
                 await stage.close()
@@ -288,7 +288,7 @@ async def _scratch(asked: Asked) -> AsyncIterator[Scratch]:
             scratch = Scratch(folder, reserved.server, reserved.schemas)
         yield scratch
     finally:
-        scratch.remove()  # the nursery has done it, unless it was killed
+        scratch.remove()  # the fork server has done it, unless it was killed
         if reserved is not None:
             reserved.connection.close()
         os.close(lock)

@@ -214,7 +214,7 @@ def _cut(*tags: str) -> Callable[[Stage], Awaitable[None]]:
             stage.proxies[tag].cut()
         await asyncio.sleep(PAST_LEASE if len(tags) == 1 else 1.0)
         for tag in tags:
-            stage.proxies[tag].mend()
+            stage.proxies[tag].reconnect()
 
     return perform
 

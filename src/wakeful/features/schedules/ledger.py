@@ -99,16 +99,16 @@ class Happened:
     """A summary since a given time: instants by outcome, and the runs that failed or have a reply."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    told: list[RunView] = field(default_factory=list)
+    listed: list[RunView] = field(default_factory=list)
     is_cut: bool = False  # there was more than is counted
 
 
-def happened_since(tx: Tx, since: Instant, *, told_max: int) -> Happened:
+def happened_since(tx: Tx, since: Instant, *, listed_max: int) -> Happened:
     """Summarize what happened since `since`. Reads the newest rows only, so the cost is the same for any time."""
     rows = tx.runs.page(limit=HAPPENED_MAX)
     recent = [row for row in rows if (row.ended_at or happened_at(row)) >= since and not row.is_open]
     counts: Counter[str] = Counter()
     for row in recent:
         counts[row.outcome] += row.instants
-    told = [row for row in recent if row.outcome in ERRORS or '"reply"' in (row.result or "")]
-    return Happened(counts, queries.run_views(tx, told[:told_max]), len(recent) == HAPPENED_MAX)
+    listed = [row for row in recent if row.outcome in ERRORS or '"reply"' in (row.result or "")]
+    return Happened(counts, queries.run_views(tx, listed[:listed_max]), len(recent) == HAPPENED_MAX)

@@ -15,7 +15,7 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.traces import trace_header
 from wakeful.core.schedule.actions import OUTPUT_MAX, Address, Celery, Dispatch, EnvName, url_fault
 from wakeful.core.time.instants import HOUR, SECOND, Duration, format_instant
-from wakeful.integrations.actions.cancellation import see_through
+from wakeful.integrations.actions.cancellation import run_to_end
 from wakeful.integrations.actions.celery_fleet import PENDING, Fleet, Progress, Uncertain, Unsent, text_of
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.threads import Threads, call_on
@@ -111,12 +111,12 @@ class DispatchAction:
         except asyncio.CancelledError as cancelled:
             if fleet.has_backend and SHUTDOWN in cancelled.args:
                 raise FencedOff("the task continues; the next node asks for its result") from None
-            await see_through(self._end(fleet, task_id))
+            await run_to_end(self._end(fleet, task_id))
             raise
 
     async def _send(self, fleet: Fleet, task_id: str, celery: Celery, fire: Fire) -> None:
         """Send the task, and wait for the thread even if cancelled: a task that was sent has to be revoked."""
-        await see_through(_awaited(self._threads.run(lambda: fleet.send(task_id, celery, _headers(fire)))))
+        await run_to_end(_awaited(self._threads.run(lambda: fleet.send(task_id, celery, _headers(fire)))))
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
@@ -147,14 +147,14 @@ class DispatchAction:
         watching.add_done_callback(self._watching.discard)
         try:
             await self._threads.run(lambda: fleet.revoke(task_id))
-            told = "it was revoked, and no worker has confirmed that it stopped"
+            message = "it was revoked, and no worker has confirmed that it stopped"
         except Exception as error:
-            told = f"it could not be revoked: {type(error).__name__}"
+            message = f"it could not be revoked: {type(error).__name__}"
         over = asyncio.Event()
         ended.add_done_callback(lambda _: over.set())
         await self._clock.wait(over, REVOKE_WITHIN)
         if not over.is_set():
-            raise StillRunning(told, ended)
+            raise StillRunning(message, ended)
 
     async def _see_end(self, fleet: Fleet, task_id: str, ended: "asyncio.Future[None]") -> None:
         """Resolve the future when the task has ended; cancel it if that can no longer be seen."""

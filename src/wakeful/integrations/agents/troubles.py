@@ -58,7 +58,7 @@ def trouble(preset: Preset, said: str | None, status: int | None, code: int | No
     return AgentFailure(f"{preset.program}: {cause}; {_cure(preset, message, status)}", status in PERMANENT)
 
 
-def told(text: str) -> str:
+def error_lines(text: str) -> str:
     """The last lines of `text`, where programs put their error, without stack traces and warnings."""
     lines = [line.strip() for line in plain(text).splitlines()]
     kept = [line for line in lines if line and not _STACK.match(line) and not line.startswith(("Warning:", "WARNING:"))]

@@ -150,7 +150,7 @@ def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any],
         case "cron":
             return _cron(schedule, context)
         case kind:
-            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which has no time")
+            raise EntryRefused(f"its schedule has the kind {str(kind)[:40]!r}, which has no time")
 
 
 def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
@@ -189,7 +189,7 @@ def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], d
         case "command":
             return {"command": _command(payload, dropped)}, {**limit, **deliver}, dropped
         case kind:
-            raise EntryRefused(f"its payload is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
+            raise EntryRefused(f"its payload has the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def _command(payload: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:

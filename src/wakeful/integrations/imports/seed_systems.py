@@ -180,7 +180,7 @@ def _alice_time(job: Mapping[str, Any], last: int | None, context: Context) -> t
             zone = text_of(schedule, "tz", "timezone") or context.zone
             return {"type": "cron", "expression": expression, "timezone": zone}, debian_times(expression, zone)
         case kind:
-            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
+            raise EntryRefused(f"its schedule has the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def open_glm_tray(path: Path) -> list[SourceFile]:

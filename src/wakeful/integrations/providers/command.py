@@ -50,8 +50,8 @@ class CommandProvider:
         self._withholds = withholds
         self._action = CommandAction()
         self.can_wake = written.wake_argv is not None
-        told = json.dumps([written.quota_argv, written.wake_argv, sorted(self._env.items())])
-        self.mark = hashlib.sha256(told.encode()).hexdigest()[:24]
+        identity = json.dumps([written.quota_argv, written.wake_argv, sorted(self._env.items())])
+        self.mark = hashlib.sha256(identity.encode()).hexdigest()[:24]
 
     async def read(self, action: str) -> Reading | ReadFailure:
         now = self._clock.read().now

@@ -121,8 +121,10 @@ async def ask(
     if answer.is_ok:
         return answer
     said = answer.said()
-    told = f"{answer.line}: {said}" if said else answer.line
+    message = f"{answer.line}: {said}" if said else answer.line
     if answer.status in (401, 403):
-        return key.clean(ReadFailure("refused", f"the key was refused ({told}); check it, and that it was not revoked"))
+        return key.clean(
+            ReadFailure("refused", f"the key was refused ({message}); check it, and that it was not revoked")
+        )
     kind: FailureKind = "unreachable" if answer.status >= 500 else "throttled" if answer.status == 429 else "unreadable"
-    return key.clean(ReadFailure(kind, told, answer.retry_at(clock.read().now)))
+    return key.clean(ReadFailure(kind, message, answer.retry_at(clock.read().now)))

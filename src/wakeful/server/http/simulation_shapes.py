@@ -208,7 +208,7 @@ class BudgetAtRisk(Shape):
     unit: str
     date: Annotated[str, Field(description="the day, or the first day of the period in this forecast")]
     limit: float
-    spent: Annotated[float, Field(description="already, in this period")]
+    spent: Annotated[float, Field(description="spent so far in this period")]
     expected: float
     high: float
     risk: Annotated[float, Field(description="probability that it is used up, from 0 to 1")]

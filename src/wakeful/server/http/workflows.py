@@ -304,8 +304,8 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
             **{key: value for key, value in data.items() if key != "id" or value is not None},
         }
         (put,) = await app.workflows.publish(known_name(name), [read_message(written, topic)])
-        told = {"topic": put.topic, "id": put.message_id, "result": put.fate, "seq": put.seq}
-        return JSONResponse(told, 201 if put.fate == "published" else 200)
+        result = {"topic": put.topic, "id": put.message_id, "result": put.fate, "seq": put.seq}
+        return JSONResponse(result, 201 if put.fate == "published" else 200)
 
 
 def _ids(ids: Any, verb: str) -> list[str]:

@@ -267,15 +267,15 @@ class MirrorSync:
             for name, text in kept.texts.items():
                 self._plan(slug, name, text, look, kept, writings, states)
         await self._remember({slug: states[slug] for slug in {write.slug for write in writings}})
-        told = await self._disk(lambda: self._folder.write([*writings, *notes])) if writings or notes else []
-        for write, problem in zip(writings, told, strict=False):
+        problems = await self._disk(lambda: self._folder.write([*writings, *notes])) if writings or notes else []
+        for write, problem in zip(writings, problems, strict=False):
             if problem is None:
                 states[write.slug][write.name] = states[write.slug][write.name][-1:]
             elif not problem:
                 self.later[write.slug] = self._parts.clock.read().monotonic + SOON
-        told += await self._disk(lambda: self._folder.remove(removals)) if removals else []
+        problems += await self._disk(lambda: self._folder.remove(removals)) if removals else []
         await self._remember(states | {removal.slug: {} for removal in removals})
-        self._note_trouble([*writings, *notes, *removals], told)
+        self._note_trouble([*writings, *notes, *removals], problems)
 
     def _plan(
         self,
@@ -315,9 +315,9 @@ class MirrorSync:
                     notes.append(FileWrite(slug, error_name(name), None, None, is_guarded=False))
         return notes
 
-    def _note_trouble(self, done: Sequence[FileWrite | Removal], told: Sequence[str | None]) -> None:
+    def _note_trouble(self, done: Sequence[FileWrite | Removal], problems: Sequence[str | None]) -> None:
         """Report a full disk once, not once for each of a thousand files; likewise its end."""
-        failed = [(write, problem) for write, problem in zip(done, told, strict=True) if problem]
+        failed = [(write, problem) for write, problem in zip(done, problems, strict=True) if problem]
         if failed:
             write, problem = failed[0]
             if problem != self.trouble:

@@ -1,6 +1,6 @@
-"""The nursery: one process that imports the daemon once, and forks the drill's processes.
+"""The fork server: one process that imports the daemon once, and forks the drill's processes.
 
-Importing a daemon takes seconds, and a drill starts dozens. The nursery has no threads, so a fork of it is a whole
+Importing a daemon takes seconds, and a drill starts dozens. The fork server has no threads, so a fork of it is a whole
 process. It reads requests from its standard input and reports on its standard output, a JSON object per line:
 
 - The first line is the scratch place (`drill.scratch`).

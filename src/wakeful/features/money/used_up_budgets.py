@@ -10,7 +10,7 @@ from wakeful.features.money.words import used_up_text
 from wakeful.ports.store import Tx
 
 
-class BudgetsAhead:
+class UsedUpBudgets:
     """The budgets at one time, read once for several schedules."""
 
     def __init__(self, tx: Tx, terms: MoneyTerms, zone: str, now: Instant) -> None:
