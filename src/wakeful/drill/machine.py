@@ -229,10 +229,10 @@ def _sleep_of_mac() -> Fact:
     settings = dict(line.split()[:2] for line in _ask("pmset", "-g").splitlines() if len(line.split()) >= 2)
     minutes = settings.get("sleep", "")
     if not minutes.isdigit():
-        return fact("unknown", "this system does not say whether it sleeps")
+        return fact("unknown", "this system does not say whether it goes to sleep automatically")
     if minutes == "0":
-        return fact("ok", "it does not sleep by itself")
-    return fact("warning", f"it sleeps after {minutes} idle minutes, and nothing fires meanwhile")
+        return fact("ok", "it does not go to sleep automatically")
+    return fact("warning", f"it goes to sleep after {minutes} idle minutes, and nothing fires meanwhile")
 
 
 def _read(path: Path) -> str:

@@ -37,7 +37,7 @@ mirror = "off"
 
 
 class DaemonFailed(Exception):
-    """A daemon of the drill did not start, or ended by itself."""
+    """A daemon of the drill did not start, or exited unexpectedly."""
 
 
 class Stage:
@@ -220,7 +220,7 @@ class Stage:
     def _check_daemons(self) -> None:
         for tag, daemon in self._daemons.items():
             if daemon.ended.is_set():
-                raise DaemonFailed(f"a daemon ended by itself (status {daemon.status}): {self.log(tag)}")
+                raise DaemonFailed(f"a daemon exited unexpectedly (status {daemon.status}): {self.log(tag)}")
 
 
 def _is_stopped(pid: int) -> bool:
