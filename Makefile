@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# What running needs is installed, and besides it what developing needs.
+# The first marks that the runtime dependencies are installed, the second that the development ones are too.
 RUN_STAMP := $(VENV)/.runs
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
@@ -30,7 +30,7 @@ COMPILE := uv pip compile --quiet --universal --python-version 3.11 --generate-h
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-venv: $(STAMP) ## only the environment: .venv/bin/wakeful, .venv/bin/python
+venv: $(STAMP) ## create the environment only: .venv/bin/wakeful, .venv/bin/python
 
 # Kept if its Python is the right one: a daemon that runs from here imports modules late, and must find them until it is
 # restarted.
@@ -51,13 +51,13 @@ $(STAMP): requirements/dev.txt $(RUN_STAMP)
 	$(PIP) install --no-deps --require-hashes -r requirements/dev.txt
 	@touch $(STAMP)
 
-up: $(RUN_STAMP) ## the daemon in the foreground; its page: http://127.0.0.1:8377
+up: $(RUN_STAMP) ## start the daemon in the foreground; its page: http://127.0.0.1:8377
 	$(BIN)/wakeful up
 
-docs: $(STAMP) ## the documentation as a static site with search, in site/
+docs: $(STAMP) ## build the documentation as a static site with search, in site/
 	$(BIN)/python tools/docs_site.py
 
-dist: $(STAMP) ## wheel and sdist, installed into an empty environment and tried
+dist: $(STAMP) ## wheel and sdist, installed into an empty environment and tested
 	$(BIN)/python tools/dist.py
 
 check: $(STAMP) ## format, lint, types, import contracts
@@ -78,24 +78,24 @@ test-agents: $(STAMP) ## seven real command-line agents against a model server o
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m agents tests/real_agents
 
-record-agents: $(STAMP) ## record again what the real agents print, for the fast tests
+record-agents: $(STAMP) ## record the output of the real agents again, for the fast tests
 	PYTHONPATH=tests $(BIN)/python tests/real_agents/install.py
 	PYTHONPATH=tests $(BIN)/python -m agents.record
 
-torture: $(STAMP) ## what is too long for make test: long fault tests, all cases, more examples
+torture: $(STAMP) ## long tests: fault tests, all cases, more examples
 	@$(BIN)/python tools/test_programs.py
 	WAKEFUL_THOROUGH=1 $(BIN)/pytest -q -m "torture or hypothesis"
 
-worlds: $(STAMP) ## random worlds with everything in them, bounded (SEEDS=400 FIRST=1 MINUTES=240)
+worlds: $(STAMP) ## random simulated systems, checked against the laws, bounded (SEEDS=400 FIRST=1 MINUTES=240)
 	PYTHONPATH=tests $(BIN)/python -m worlds --seed $(FIRST) --through $$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES)
 
-bench: $(STAMP) $(PEERS_STAMP) ## ours beside its peers, in one run (QUICK=1: three minutes)
+bench: $(STAMP) $(PEERS_STAMP) ## benchmark against other schedulers, in one run (QUICK=1: three minutes)
 	$(BIN)/python -m bench $(if $(QUICK),--quick)
 
 page-speed: $(STAMP) ## how fast the page is with ten thousand schedules (needs Chromium)
 	$(BIN)/python tools/page_speed.py
 
-pictures: $(STAMP) ## the pictures of the docs, from the demo (needs Chromium)
+pictures: $(STAMP) ## take the screenshots of the docs from the demo (needs Chromium)
 	$(BIN)/python docs/pictures/take.py
 
 # The peers live apart: nothing of theirs is ever among our dependencies.
@@ -105,12 +105,12 @@ $(PEERS_STAMP): requirements/bench-peers.txt | $(STAMP)
 	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-peers.txt
 	@touch $(PEERS_STAMP)
 
-audit: ## look for known holes in what is pinned (needs the network)
+audit: ## check the pinned dependencies for known vulnerabilities (needs the network)
 	$(PYTHON) -m venv .venv-audit
 	.venv-audit/bin/pip install --quiet --disable-pip-version-check pip-audit
 	.venv-audit/bin/pip-audit --disable-pip --require-hashes -r requirements/dev.txt
 
-format: $(STAMP) ## rewrite the sources in the house format
+format: $(STAMP) ## format the sources
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -118,5 +118,5 @@ lock: ## compile the pinned requirements again (needs uv on the PATH)
 	$(COMPILE) --group dev pyproject.toml -o requirements/dev.txt
 	$(COMPILE) --extra postgres --extra apprise --extra mcp --extra celery --extra otel --group build -c requirements/dev.txt pyproject.toml -o requirements/run.txt
 
-clean: ## remove what the targets made
+clean: ## remove what the targets created
 	rm -rf $(VENV) $(PEERS) .agents .venv-audit bench/results .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis dist site

@@ -57,13 +57,13 @@ class Blocking:
         self._inner = inner
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._inner, name)
-        if not inspect.iscoroutinefunction(found):
-            return found
+        attribute = getattr(self._inner, name)
+        if not inspect.iscoroutinefunction(attribute):
+            return attribute
 
-        @wraps(found)
+        @wraps(attribute)
         def blocking(*args: Any, **kwargs: Any) -> Any:
-            return self._portal.call(found(*args, **kwargs))
+            return self._portal.call(attribute(*args, **kwargs))
 
         return blocking
 

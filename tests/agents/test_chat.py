@@ -339,7 +339,7 @@ async def test_a_request_may_take_no_longer_than_answer_within(
     [
         (endless, "longer than 1048576 bytes"),
         (broken_off, "broke during the response"),
-        (hangs_up, "without an answer"),
+        (hangs_up, "without a response"),
         (constant(lambda: web.Response(text='{"choices": [')), "not a JSON object"),
         (constant(lambda: web.Response(body=b"\xff\x00\x1b")), "not a JSON object"),
         (constant(lambda: web.Response(text="[" * 200_000)), "not a JSON object"),

@@ -269,7 +269,7 @@ async def test_a_connection_that_breaks_before_the_answer_fails(server: AgentSer
     """It was sent, and nothing shows that it arrived."""
     server.raw["messages"] = hangs_up
     result = await desk.turn()
-    assert isinstance(result, Failed) and "without an answer" in result.error
+    assert isinstance(result, Failed) and "without a response" in result.error
 
 
 async def test_a_lost_answer_is_no_failure_if_the_history_shows_our_message(server: AgentServer, desk: Desk) -> None:
@@ -351,9 +351,9 @@ async def test_idle_throughout_is_no_proof(server: AgentServer, open_desk: Calla
 @pytest.mark.parametrize(
     ("manner", "says"),
     [
-        ("mute", "its history contains our message, but no answer"),
-        ("dies", "its history contains our message, but no answer"),
-        ("lies", "our message is not in its history"),
+        ("mute", "its history contains the prompt, but no answer"),
+        ("dies", "its history contains the prompt, but no answer"),
+        ("lies", "the prompt is not in its history"),
     ],
 )
 async def test_a_history_that_can_be_read_must_hold_our_message_and_an_answer(
@@ -496,7 +496,7 @@ async def test_someone_elses_turn_is_not_ours(server: AgentServer, open_desk: Ca
 
     desk.ladder.on_rung = busy_with_another
     result = await desk.turn()
-    assert isinstance(result, Unconfirmed) and "our message is not in its history" in result.error
+    assert isinstance(result, Unconfirmed) and "the prompt is not in its history" in result.error
     assert "started" in desk.ladder.rungs
 
 

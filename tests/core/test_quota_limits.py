@@ -2,7 +2,7 @@
 
 import pytest
 
-from wakeful.core.slot.limits import RESET_AHEAD_MAX, Limit, Window, is_believable, pick
+from wakeful.core.slot.limits import RESET_AHEAD_MAX, Limit, Window, is_plausible, pick
 
 NOW = 1_771_159_000_000
 HOURS = 3_600_000
@@ -41,4 +41,4 @@ def test_without_tokens_the_first_gives_a_percentage_only() -> None:
 )
 def test_a_reset_far_ahead_is_not_believed(reset_at: int | None, is_so: bool) -> None:
     """Nobody may wait for it; one in the past is merely cold."""
-    assert is_believable(reset_at, NOW) is is_so
+    assert is_plausible(reset_at, NOW) is is_so

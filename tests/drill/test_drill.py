@@ -37,7 +37,7 @@ def test_a_short_drill_passes_and_leaves_nothing(home: Path) -> None:
     """Everything that was planned ran once or has a reason; the home is as it was, and nothing is next to it."""
     before = {file: file.read_bytes() for file in home.iterdir()}
     code, report = drill(home, "--minutes", "0.25")
-    if any("give it more with --minutes" in finding for finding in report["findings"]):  # on a busy machine
+    if any("allow more time with --minutes" in finding for finding in report["findings"]):  # on a busy machine
         code, report = drill(home, "--minutes", "1")
     _is_passed(report)
     assert code == 0
@@ -60,7 +60,7 @@ def test_a_drill_that_is_stopped_leaves_nothing(home: Path, number: signal.Signa
         process.send_signal(number)
         assert process.wait(PATIENCE) == (-number if number == signal.SIGKILL else 128 + number)
     give_up_at = time.monotonic() + PATIENCE
-    while scratch.exists() or users_of(scratch):  # after kill -9, the nursery cleans up
+    while scratch.exists() or users_of(scratch):  # after kill -9, the fork server cleans up
         assert time.monotonic() < give_up_at
         time.sleep(0.1)
     assert list(home.parent.iterdir()) == [home]
@@ -72,8 +72,8 @@ def test_a_drill_whose_processes_are_killed_fails(home: Path) -> None:
     """Something else ends the process that starts the others: the drill says so, and still leaves nothing."""
     with begun(home, "--minutes", "2", "-o", "json") as process:
         (scratch,) = home.parent.glob(".wakeful-drill-*")
-        (nursery,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-        os.kill(int(nursery), signal.SIGKILL)
+        (fork_server,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(fork_server), signal.SIGKILL)
         assert process.wait(PATIENCE) == 1
     give_up_at = time.monotonic() + PATIENCE
     while users_of(scratch):

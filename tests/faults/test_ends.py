@@ -92,7 +92,7 @@ def test_a_removed_lock_file_lets_no_second_daemon_in(tmp_path: Path) -> None:
         second = start(home)
         err = second.communicate(timeout=PATIENCE)[1]
         assert second.returncode == 1
-        assert "is held by" in err
+        assert "is in use by" in err
         _until(lambda: holder_of(home) is not None)
         holder = holder_of(home)
         assert holder is not None

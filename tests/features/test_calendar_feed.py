@@ -147,7 +147,7 @@ async def test_it_is_bounded_and_says_until_when_it_is_complete(world: World) ->
     entries, _ = await app.calendar()
     assert ENTRIES_MAX - 60 < len(entries.entries) <= ENTRIES_MAX and entries.is_cut
     assert max(entry.starts_at for entry in entries.entries) <= entries.until
-    assert "then there is more than it can show" in (await text_of(app)).replace("\r\n ", "")
+    assert "later runs do not fit" in (await text_of(app)).replace("\r\n ", "")
 
 
 @virtual

@@ -275,7 +275,7 @@ async def test_a_manual_run_waits_for_the_room_of_manual_runs(world: World) -> N
         await app.add(slug, every("99h"))
         await app.run_now(slug)
     await world.until("01-01 00:01:00")
-    kept = "the rest of the concurrency limit is kept for what schedules start"
+    kept = "the rest of the concurrency limit is reserved for scheduled runs"
     assert f"is waiting to start: {kept}" in await told(app, "second")
 
 

@@ -98,7 +98,7 @@ async def test_a_file_where_a_schedules_folder_belongs(world: World) -> None:
     await desk.put("digest", {**HOURLY, "slug": "digest"})
     await noticed(world)
     await noticed(world)
-    assert desk.told("refused") == ["standup: is a file where the schedule's folder belongs; move it away"]
+    assert desk.told("refused") == ["standup: is a file in the place of the schedule's folder; move it elsewhere"]
     assert read(desk, "digest")["slug"] == "digest"
     (desk.folder / "standup").unlink()
     await noticed(world)

@@ -14,7 +14,7 @@ from wakeful.app.importing import Importer
 from wakeful.core.run.results import Done, Result
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.instants import MINUTE, parse_duration
-from wakeful.features.moving.handover import next_hand
+from wakeful.features.moving.handover import next_handover_at
 from wakeful.integrations.imports.crontab import read_crontab
 from wakeful.integrations.imports.entries import SourceFile
 from wakeful.integrations.imports.switches import MARK
@@ -183,5 +183,5 @@ async def test_a_crash_at_any_commit(world: World, commits: int) -> None:
 def test_the_handover_is_a_full_minute_at_least_one_ahead() -> None:
     """DESIGN §8.9."""
     for now in (0, 1, 59_999, 60_000, 90_000, 119_999):
-        assert next_hand(now) % MINUTE == 0 and next_hand(now) - now >= parse_duration("60s")
-        assert next_hand(now) - now < 2 * MINUTE
+        assert next_handover_at(now) % MINUTE == 0 and next_handover_at(now) - now >= parse_duration("60s")
+        assert next_handover_at(now) - now < 2 * MINUTE

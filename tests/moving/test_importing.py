@@ -19,7 +19,7 @@ from wakeful.app.importing import Importer
 from wakeful.core.run.results import Done
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.instants import DAY
-from wakeful.features.moving.handover import next_hand
+from wakeful.features.moving.handover import next_handover_at
 from wakeful.features.schedules.takeover import await_handover, take_over
 from wakeful.integrations.imports.entries import Context, Entry
 from wakeful.integrations.imports.wall_rules import WallRules
@@ -93,7 +93,7 @@ async def test_import_and_handover_on_both_stores(request: pytest.FixtureRequest
 
         await app.store.write(lambda tx: await_handover(tx, "noon", now=now))
         assert (await app.get("noon")).status == "disabled"
-        hand_at = next_hand(now)
+        hand_at = next_handover_at(now)
         for _ in range(2):  # a journal may be completed twice
             await app.store.write(lambda tx: take_over(tx, "noon", off_at=now, hand_at=hand_at, now=hand_at))
         view = await app.get("noon")

@@ -110,7 +110,7 @@ async def test_a_connection_that_breaks_is_not_tried_again(exchanges: Exchanges,
         return web.Response()
 
     server.answer = hang_up
-    with pytest.raises(NoAnswer, match="closed the connection without an answer"):
+    with pytest.raises(NoAnswer, match="closed the connection without a response"):
         await exchanges.send(Request("GET", server.url), ABOUT)
     assert server.asked == 1
 

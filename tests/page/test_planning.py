@@ -119,7 +119,7 @@ def test_a_proposal_is_shown_whole_and_decided(browser: Browser, running: Daemon
         assert "delete" in ask(running, "GET", f"/api/schedule/coder.{slug}")["prompt"]
 
 
-def test_a_crontab_is_pasted_and_what_is_ticked_is_taken_over(browser: Browser, running: Daemon) -> None:
+def test_a_crontab_is_pasted_and_what_is_selected_is_taken_over(browser: Browser, running: Daemon) -> None:
     """The plan first, which changes nothing; then one of the two entries; the third is refused, and says why."""
     with window(browser, running) as one:
         page = one.page

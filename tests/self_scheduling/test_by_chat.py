@@ -195,7 +195,7 @@ async def test_many_wrong_codes_together_lock_the_codes_that_are_out(tmp_path: P
         chat.app.change_self_scheduling(SelfSchedulingTerms(approvers=senders))
         for number in range(10):
             said = await chat.answer(str(2 + number % 2), f"approve AAAAAAA{number % 10}")
-        assert "all that are out (1) are locked" in said
+        assert "all open codes (1) are locked" in said
         assert "this code is not valid" in await chat.answer("12345", f"approve {code}")
         assert len(await chat.app.proposals()) == 1
 

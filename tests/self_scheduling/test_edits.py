@@ -177,7 +177,7 @@ async def test_deleting_does_not_undo_a_persons_stop(tmp_path: Path) -> None:
         await app.pause("coder.watch")
         await app.remove_as_agent(CODER, "watch")
         for slug, prompt in (("watch", "Look"), ("other", "Look"), ("watch", "Something else")):
-            with pytest.raises(Conflict, match="this was stopped for a person to look at"):
+            with pytest.raises(Conflict, match="this was waiting for a person after it was stopped"):
                 await app.put_as_agent(CODER, slug, {**watch, "prompt": prompt})
         assert await app.proposals() == []
         await app.put_as_agent(CODER, "own", {**watch, "prompt": "Write a summary"})

@@ -158,7 +158,7 @@ async def test_limits_say_which_and_what_is_left(tmp_path: Path) -> None:
             await app.put_as_agent(CODER, "far", {"schedule": "2027-06-01 at 9:00", "prompt": "x"})
         for number in range(2):
             await app.put_as_agent(CODER, f"job-{number}", {"schedule": "every 2h", "prompt": f"job {number}"})
-        with pytest.raises(Limited, match="schedules_max: you have 2 of at most 2 schedules, so 0 are left"):
+        with pytest.raises(Limited, match="schedules_max: you have 2 schedules, and the maximum is 2 \\(0 left\\)"):
             await app.put_as_agent(CODER, "job-3", {"schedule": "every 2h", "prompt": "job 3"})
         assert (
             await app.put_as_agent(Actor("other"), "job-3", {"schedule": "every 2h", "prompt": "x"})
@@ -251,7 +251,10 @@ async def test_wakes_per_day(tmp_path: Path) -> None:
     async with virtual(app, start=START) as time:
         for number in range(2):
             await app.wake_me(CODER, "in 1h", f"reminder {number}")
-        with pytest.raises(Limited, match="wakes_per_day: wake_me and one-time schedules were used 2 of at most 2 "):
+        with pytest.raises(
+            Limited,
+            match="wakes_per_day: wake_me and one-time schedules were used 2 times in 24 hours, and the maximum is 2 ",
+        ):
             await app.wake_me(CODER, "in 1h", "reminder 3")
         await time.advance("25h")
         assert (await app.wake_me(CODER, "in 1h", "reminder 3")).result == "created"

@@ -74,9 +74,9 @@ def test_the_documented_settings_find_the_reply_and_deliver_it(
     ("manner", "outcome", "says"),
     [
         ("errors", "failed", "the model is out of order"),
-        ("lies", "unconfirmed", "our message is not in its history"),
-        ("mute", "unconfirmed", "its history contains our message, but no answer"),
-        ("dies", "unconfirmed", "its history contains our message, but no answer"),
+        ("lies", "unconfirmed", "the prompt is not in its history"),
+        ("mute", "unconfirmed", "its history contains the prompt, but no answer"),
+        ("dies", "unconfirmed", "its history contains the prompt, but no answer"),
     ],
 )
 def test_a_turn_without_an_answer_is_never_green(

@@ -149,7 +149,7 @@ def a_delivery_without_an_alarm(patch: Patch) -> None:
 
 def the_clock_came_back_unnoticed(patch: Patch) -> None:
     """What was to be tried on a clock that was ahead waits until the clock is there again."""
-    patch.setattr(Attempts, "_bring_nearer", lambda *_: None)
+    patch.setattr(Attempts, "_pull_back_times", lambda *_: None)
 
 
 # -- the heartbeat ----------------------------------------------------------------------------------------------------

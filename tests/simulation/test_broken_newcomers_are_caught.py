@@ -12,7 +12,7 @@ from sampling import sampled
 from simulation.breaking import first_violation
 from wakeful.core.self_scheduling import limits
 from wakeful.core.time.instants import DAY, HOUR
-from wakeful.features.moving.handover import Handovers, next_hand
+from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.schedules import owned
 from wakeful.ports.moving import Handover
 from worlds import scheduling
@@ -44,7 +44,7 @@ def a_failed_switch_is_forgotten(patch: Patch) -> None:
 
     async def forget(self: Handovers, row: Handover) -> Handover:
         if row.problem is not None and row.stage == "switching":
-            hand_at = next_hand(self._clock.read().now)
+            hand_at = next_handover_at(self._clock.read().now)
             row = row._replace(stage="written", hand_at=hand_at, off_at=None, problem=None)
         return await save(self, row)
 

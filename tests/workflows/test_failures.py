@@ -325,7 +325,7 @@ async def test_a_thread_that_cannot_be_ended_is_left_to_a_person(world: World) -
     flow._consumers["digest"][1]._phases["prepare"] = prepare
     await bench.start()
     await world.sleep("5m")
-    assert "could not be ended" in (view := await flow.get())["error"] or "still running" in view["error"]
+    assert "could not be stopped" in (view := await flow.get())["error"] or "still running" in view["error"]
     stuck.set_result(None)
     await world.sleep("1s")
     await flow.resume()
@@ -499,7 +499,7 @@ async def test_a_workflow_that_waits_for_a_person_is_a_finding_with_its_cure(wor
     await inbox.flow.resume()
     await world.sleep("1s")
     run_id = await open_run(inbox)
-    cure = f"find out, then: wakeful workflows resolve inbox {run_id} retry|didNotHappen|skip"
+    cure = f"find out what happened, then: wakeful workflows resolve inbox {run_id} retry|didNotHappen|skip"
     assert await found() == [("warn", cure)]
     await inbox.flow.resolve(run_id, "retry")
     await world.sleep("1s")

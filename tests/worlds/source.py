@@ -19,7 +19,7 @@ from wakeful.core.schedule.definition import rules_of
 from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.time.timing import Timing
-from wakeful.features.moving.handover import Handovers, next_hand
+from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.takeover import await_handover, take_over
@@ -202,7 +202,7 @@ class SourceTenant:
         definition = definition_from_json(written, default_zone=ZONE, slug=job.slug)
         checked = check(definition, parts.conditions, now=now)
         body = json.dumps({"slugs": [job.slug], "off": [{"kind": KIND, "what": {"job": job.slug}}]})
-        journal = Handover(job.slug, KIND, job.host, "written", next_hand(now), None, body, None, now, now)
+        journal = Handover(job.slug, KIND, job.host, "written", next_handover_at(now), None, body, None, now, now)
 
         def write(tx: Tx) -> None:
             (put,) = commands.put_many(tx, [checked], hooks=parts.hooks, now=now)

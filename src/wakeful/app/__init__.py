@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from wakeful.app.facade import Wakeful
     from wakeful.app.heartbeat_settings import Heartbeat
-    from wakeful.app.values import Guard, MakeBeside, MakeListener, MakeSink, New, WrittenSchedule
+    from wakeful.app.values import Guard, MakeListener, MakeService, MakeSink, New, WrittenSchedule
     from wakeful.ports.handlers import BackgroundService
 
 __all__ = [
     "BackgroundService",
     "Guard",
     "Heartbeat",
-    "MakeBeside",
     "MakeListener",
+    "MakeService",
     "MakeSink",
     "New",
     "Wakeful",

@@ -270,11 +270,11 @@ async def _forecast(app: "Wakeful", actor: Actor, given: Arguments) -> dict[str,
     }
 
 
-def _forecast_row(slug: str, found: Mapping[str, Any] | None) -> dict[str, Any]:
+def _forecast_row(slug: str, totals: Mapping[str, Any] | None) -> dict[str, Any]:
     """The forecast for one of the agent's schedules; others' costs and waits are not shown."""
-    if found is None:
+    if totals is None:
         return {"slug": slug, "runs": 0, "cost": None}
-    return {"slug": slug, "runs": found["runs"], "cost": found["cost"] if found["turns"] else None}
+    return {"slug": slug, "runs": totals["runs"], "cost": totals["cost"] if totals["turns"] else None}
 
 
 # --- shapes -----------------------------------------------------------------------------------------------------------
@@ -335,7 +335,7 @@ _ALL: Final = (
         "put_schedule",
         "Create or change one of your schedules",
         "Create one of your schedules, or change the one with this slug; the same slug is never created twice. Give "
-        "exactly one of prompt and command. The result's status is created, updated, unchanged (it was there already), "
+        "exactly one of prompt and command. The result's status is created, updated, unchanged (it already existed), "
         "or pending (a person has to approve it; tell them). `perMonth` says how often a prompt runs in 30 days, and "
         "what that costs in US dollars, if it is known. Do not schedule what you were started to do: if your "
         "prompt says 'every Monday', it is scheduled already.",
@@ -386,7 +386,7 @@ _ALL: Final = (
     ),
     AgentTool(
         "report_run",
-        "Report how far the current run is",
+        "Report the progress of the current run",
         "Report the run you are in: accepted, started, or finished with a text or an error. Only inside a run.",
         {
             "rung": _text("How far the run has got.", enum=["accepted", "started", "finished"]),

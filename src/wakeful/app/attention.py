@@ -1,4 +1,4 @@
-"""What needs a person: every problem as one item, with a sentence, a cure, and what its buttons act on.
+"""What needs attention: every problem as one item, with a sentence, a cure, and what its buttons act on.
 
 Each source reads a bounded number of rows through an index, so the cost does not grow with the number of healthy
 schedules or with the ledger.
@@ -98,13 +98,13 @@ def stuck_runs(tx: Tx) -> list[Attention]:
     """Items for runs whose end could not be proven."""
     runs = tx.runs.lock(queries.pulse(tx).stuck[:ITEMS_MAX])
     names = names_of(tx, {run.schedule_id for run in runs.values()})
-    cure = "End the process it started, or restart the node."
+    cure = "Stop the process it started, or restart the node."
     return [
         Attention(
             "stuck",
             "bad",
             names[run.schedule_id],
-            f"Run {run.run_id} could not be ended, and still occupies its lane. {run.error or ''}".strip(),
+            f"Run {run.run_id} could not be stopped, and still occupies its lane. {run.error or ''}".strip(),
             cure,
             run.started_at,
             names[run.schedule_id],
@@ -161,7 +161,7 @@ def _trouble(view: ScheduleView, missing: Container[str]) -> tuple[str, str]:
         case "disabled":
             return f"Disabled after {times} errors in a row. The last: {error}", "Fix the cause, then resume it."
         case "done":
-            return f"It was to run once, and failed: {error}", "Run it again, or acknowledge it."
+            return f"Its only run failed: {error}", "Run it again, or acknowledge it."
     if view.health == "late":
         return f"It should have started. {view.status_reason or ''}".strip(), "Open it to see why."
     last = f"The last {times} runs failed" if times > 1 else "The last run failed"

@@ -187,9 +187,9 @@ class DefinitionFiles:
         """Write schedules in one transaction; returns their files as stored."""
 
         def stored(tx: Tx, _now: Instant) -> dict[str, str]:
-            found = {file.path: schedule_file(tx, file.name) for file in files}
+            by_path = {file.path: schedule_file(tx, file.name) for file in files}
             after = {
-                file.path: file_text(file.data if (kept := found[file.path]) is None else kept.data) for file in files
+                file.path: file_text(file.data if (kept := by_path[file.path]) is None else kept.data) for file in files
             }
             if is_rehearsal:
                 raise _Rehearsed(after)

@@ -68,7 +68,7 @@ def calendars(tx: Tx, terms: Terms) -> list[Finding]:
 def _unread(fault: str, users: Sequence[str]) -> Finding:
     named = ", ".join(users[:NAMED_MAX]) + (" and others" if len(users) > NAMED_MAX else "")
     verb = "names" if len(users) == 1 else "name"
-    cure = "correct the file; it is read again by itself"
+    cure = "correct the file; it is reloaded automatically"
     return Finding(CALENDARS, "warn", f"{fault}; {named} {verb} it, and it excludes nothing", cure, list(users))
 
 
@@ -158,7 +158,8 @@ def _waiting(waiting: Waiting) -> Finding:
 def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:
     cure = f"fix the cause, then: wakeful workflows resume {workflow.name}"
     if run is not None and run.awaits == "uncertain":
-        cure = f"find out, then: wakeful workflows resolve {workflow.name} {run.run_id} retry|didNotHappen|skip"
+        command = f"wakeful workflows resolve {workflow.name} {run.run_id} retry|didNotHappen|skip"
+        cure = f"find out what happened, then: {command}"
     return Finding(WORKFLOWS, "warn", f"{workflow.name} has stopped: {workflow.error}", cure, [workflow.name])
 
 

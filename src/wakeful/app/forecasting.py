@@ -82,7 +82,7 @@ def _store(tx: Tx, made: Mapping[str, Any], now: Instant, zone: str) -> None:
 
 def accuracy(tx: Tx, *, now: Instant, zone: str) -> dict[str, Any] | None:
     """How the last forecast compares with what happened on its past days; None if there is none yet."""
-    compared = [found for row in tx.forecasts.since(now - KEPT) if (found := _compared(tx, row, now, zone)) is not None]
+    compared = [made for row in tx.forecasts.since(now - KEPT) if (made := _compared(tx, row, now, zone)) is not None]
     return max(compared, key=lambda comparison: (comparison["days"], comparison["madeAt"])) if compared else None
 
 

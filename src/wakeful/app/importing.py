@@ -24,7 +24,7 @@ from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.core.time.timing import next_n
 from wakeful.core.time.timing_words import describe
-from wakeful.features.moving.handover import Handovers, next_hand
+from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.quota.feature import Quota
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.takeover import await_handover, miss_before_import, take_over
@@ -232,7 +232,7 @@ class Importer:
         ]
         body = json.dumps({"slugs": [_named(planned) for planned in handed], "off": off}, ensure_ascii=False)
         journal_id, host = secrets.token_hex(8), socket.gethostname()
-        return Handover(journal_id, kind, host, "written", next_hand(now), None, body, None, now, now)
+        return Handover(journal_id, kind, host, "written", next_handover_at(now), None, body, None, now, now)
 
     def _begin(self, tx: Tx, planned: PlannedEntry, now: Instant, *, is_handed: bool) -> None:
         slug, entry = planned.slug, planned.entry
@@ -299,7 +299,7 @@ class Importer:
         theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
         shown = PlannedEntry(entry, slug, "create", written, describe(definition.timing), theirs, ours)
         if problem is None and ours != theirs:
-            problem = "our limits change its times; see every_min in [limits]"
+            problem = "the limits of this daemon change its times; see every_min in [limits]"
         if problem is not None:
             return replace(shown, action="refused", reason=problem)
         digest = _digest(written)

@@ -20,7 +20,7 @@ from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
 from wakeful.app.money import Budgets, plug_money
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
-from wakeful.app.values import MakeBeside, MakeListener, MakeSink, New, Watched
+from wakeful.app.values import MakeListener, MakeService, MakeSink, New, Watched
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.delivery.retries import DeliveryLimits
@@ -84,7 +84,7 @@ class AppLifecycle:
         stream: Watched | None = None,
         listener: MakeListener | None = None,
         redact: Callable[[str], str] | None = None,
-        beside: MakeBeside | None = None,
+        background: MakeService | None = None,
         features: Sequence[bootstrap.MakeFeature] = (),
         workflow_modules: Sequence[str] = (),
         workflow_folder: Path | None = None,
@@ -128,7 +128,7 @@ class AppLifecycle:
         self._make_sink = sink
         self._watched = stream
         self._make_listener = listener
-        self._make_besides = [] if beside is None else [beside]
+        self._make_services = [] if background is None else [background]
         self._services: list[BackgroundService] = []
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
@@ -196,8 +196,8 @@ class AppLifecycle:
             parts.engine.adopt = adopt
             await self._write_declared()
             await self._tracing.begin(parts.store, self._bus.fan_out)
-            besides = [make(parts) for make in self._make_besides]
-            for service in (self._tracing, *parts.services, *besides, *self._reporter(store)):
+            added = [make(parts) for make in self._make_services]
+            for service in (self._tracing, *parts.services, *added, *self._reporter(store)):
                 self._services.append(service)
                 await service.start()
             if self._ticks:
@@ -214,9 +214,9 @@ class AppLifecycle:
         """What applies to all schedules now."""
         return self._open.terms.value
 
-    def add_service(self, make: MakeBeside) -> None:
+    def add_service(self, make: MakeService) -> None:
         """Run this service alongside the app, from the app's next start on."""
-        self._make_besides.append(make)
+        self._make_services.append(make)
 
     async def stop(self) -> None:
         """Stop claiming, let runs finish within their grace period, record the rest, close the store."""

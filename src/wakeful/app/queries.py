@@ -18,10 +18,10 @@ from wakeful.features.delivery.alerts import AlertView
 from wakeful.features.heartbeat.queries import upcoming_beats
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.heartbeat.why import why as why_heartbeat
-from wakeful.features.money.ahead import BudgetsAhead
+from wakeful.features.money.used_up_budgets import UsedUpBudgets
 from wakeful.features.schedules import queries, timeline
 from wakeful.features.schedules.health import Finding, Health, health, is_writable
-from wakeful.features.schedules.queries import Pulse, Stats
+from wakeful.features.schedules.queries import NodeStatus, Stats
 from wakeful.features.schedules.timeline import Other
 from wakeful.features.schedules.upcoming import next_times, upcoming, waiting_runs
 from wakeful.features.schedules.views import ScheduleView, as_datetime
@@ -108,7 +108,7 @@ class AppQueries(AppLifecycle):
             *(source(tx, now=now, until=until, limit=limit) for source in self._open.upcoming),
         ]
 
-    async def pulse(self) -> Pulse:
+    async def pulse(self) -> NodeStatus:
         """The nodes that tick, and runs that are stuck."""
         return await self._open.store.read(queries.pulse)
 
@@ -118,7 +118,7 @@ class AppQueries(AppLifecycle):
 
         def look(tx: Tx) -> Health:
             state = health(tx, now=now)
-            besides = (
+            others = (
                 findings.dead_letters(tx),
                 findings.proposals(tx, now=now),
                 findings.budget(tx, self._heartbeat.terms, now=now),
@@ -130,7 +130,7 @@ class AppQueries(AppLifecycle):
                 *findings.tracing(self._tracing.endpoint, self._tracing.trouble()),
                 *findings.inbound(self._delivering.inbound_findings(tx, now=now)),
             )
-            return replace(state, findings=[*state.findings, *besides])
+            return replace(state, findings=[*state.findings, *others])
 
         return await self._open.store.read(look)
 
@@ -171,7 +171,7 @@ class AppQueries(AppLifecycle):
             proposal = queries.proposed(tx, slug, now=now)
             if proposal is not None and proposal.schedule_id is None:
                 return why_waits(proposal)
-            told = why(
+            explanation = why(
                 tx,
                 slug,
                 at=asked,
@@ -179,11 +179,11 @@ class AppQueries(AppLifecycle):
                 terms=terms,
                 ledger_days=days,
                 viewer=viewer,
-                used_up=lambda tx, schedule_id, definition: BudgetsAhead(
+                used_up=lambda tx, schedule_id, definition: UsedUpBudgets(
                     tx, self._money.terms, self._money.zone, now
                 ).used_up(schedule_id, definition),
             )
-            return with_origin(tx, slug, told)
+            return with_origin(tx, slug, explanation)
 
         return await parts.store.read(look)
 

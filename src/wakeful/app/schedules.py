@@ -91,8 +91,8 @@ class Schedules(Definitions):
 
         def pause(tx: Tx, now: Instant) -> list[str]:
             paused = pausing_all.pause_all(tx, hooks=self._open.hooks, now=now, until=ends, by=by)
-            found = find(tx)
-            if found is not None and found.cadence.state == "active":
+            heartbeat = find(tx)
+            if heartbeat is not None and heartbeat.cadence.state == "active":
                 terms = self._heartbeat.terms
                 planning.pause(tx, terms, now=now, until=ends, reason=pausing_all.WITH_ALL)
                 paused.append(HEARTBEAT)
@@ -105,8 +105,8 @@ class Schedules(Definitions):
 
         def resume(tx: Tx, now: Instant) -> list[str]:
             resumed = pausing_all.resume_all(tx, now=now, by=by)
-            found = find(tx)
-            if found is not None and pausing_all.is_paused_with_all(found.cadence):
+            heartbeat = find(tx)
+            if heartbeat is not None and pausing_all.is_paused_with_all(heartbeat.cadence):
                 planning.resume(tx, self._heartbeat.terms, now=now)
                 resumed.append(HEARTBEAT)
             return resumed

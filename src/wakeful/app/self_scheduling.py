@@ -240,9 +240,9 @@ class SelfScheduling(Schedules):
         """Those of the slugs that belong to agents."""
 
         def look(tx: Tx) -> frozenset[str]:
-            found = tx.schedules.by_slugs(sorted(slugs))
-            owners = tx.ownerships.by_ids(schedule.schedule_id for schedule in found.values())
-            return frozenset(slug for slug, schedule in found.items() if schedule.schedule_id in owners)
+            schedules = tx.schedules.by_slugs(sorted(slugs))
+            owners = tx.ownerships.by_ids(schedule.schedule_id for schedule in schedules.values())
+            return frozenset(slug for slug, schedule in schedules.items() if schedule.schedule_id in owners)
 
         return await self._open.store.read(look)
 

@@ -24,9 +24,9 @@ from wakeful.features.schedules.checks import Checked, check, refuse_past
 
 PROGRAM: Final = ("-m", "wakeful.simulation")
 WITHIN: Final = 600.0
-"""Seconds after which a simulation is ended."""
+"""Seconds after which a simulation is stopped."""
 WAITING_MAX: Final = 8
-"""How many simulations may wait for their turn."""
+"""How many simulations may wait to start."""
 
 
 class Simulations(Definitions):
@@ -51,7 +51,7 @@ class Simulations(Definitions):
         seed: int = 0,
         rows: bool = False,
     ) -> dict[str, Any]:
-        """Simulate a period (7 days from now by default): what happens, and the difference from the present plan, as
+        """Simulate a period (7 days from now by default): what happens, and the difference from the current plan, as
         JSON.
 
         `drafts` are definitions with their slugs, as in a PUT. `outages` are pairs of times, `failing` are shares of
@@ -132,7 +132,7 @@ class Simulations(Definitions):
         if self._simulating is None:
             self._simulating = asyncio.Semaphore(1)
         if self._simulations_waiting >= WAITING_MAX:
-            raise Conflict(f"{WAITING_MAX} simulations wait for their turn already; try again when they have ended")
+            raise Conflict(f"{WAITING_MAX} simulations are already waiting; try again when they have finished")
         self._simulations_waiting += 1
         try:
             async with self._simulating:

@@ -1,4 +1,4 @@
-"""Today: what needs a person, what runs, what comes next, what happened lately, and what it cost."""
+"""Today: what needs attention, what runs, what comes next, what happened lately, and what it cost."""
 
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
@@ -15,7 +15,7 @@ from wakeful.core.schedule.upcoming import UpcomingPage
 from wakeful.core.time.instants import DAY, INSTANT_MAX, Instant, format_instant
 from wakeful.features.delivery import alerts
 from wakeful.features.money import queries as money
-from wakeful.features.money.ahead import BudgetsAhead
+from wakeful.features.money.used_up_budgets import UsedUpBudgets
 from wakeful.features.schedules import ledger, queries
 from wakeful.features.schedules.compiled import Compiled
 from wakeful.features.schedules.health import Health
@@ -86,7 +86,7 @@ class Today(AppQueries, Costs):
                 ],
                 queries.runs(tx, None, limit=RUNNING_MAX, outcome="running"),
                 upcoming,
-                ledger.happened_since(tx, start, told_max=TOLD_MAX),
+                ledger.happened_since(tx, start, listed_max=TOLD_MAX),
                 start,
                 tx.inbox.unread(),
                 cost.to_json()["total"],
@@ -99,14 +99,14 @@ class Today(AppQueries, Costs):
         """The schedules among these that a budget keeps from running."""
         known = tx.schedules.by_slugs(sorted({item.slug for item in ahead.instants if item.kind == "schedule"}))
         compiled = self._open.compilations.of(tx, [(row.schedule_id, row.version) for row in known.values()])
-        budgets = BudgetsAhead(tx, self._money.terms, self._money.zone, now)
-        found: dict[str, UsedUp] = {}
+        budgets = UsedUpBudgets(tx, self._money.terms, self._money.zone, now)
+        by_slug: dict[str, UsedUp] = {}
         for slug, row in known.items():
             current = compiled.get(row.schedule_id)
             used_up = budgets.used_up(row.schedule_id, current.definition) if isinstance(current, Compiled) else None
             if used_up is not None:
-                found[slug] = used_up
-        return found
+                by_slug[slug] = used_up
+        return by_slug
 
     def _attention(
         self, tx: Tx, health: Health, missing: Container[str], places: Mapping[str, str], now: Instant
@@ -138,5 +138,5 @@ def happened_json(happened: Happened, since: Instant) -> dict[str, Any]:
         "counts": dict(counts),
         "failed": sum(counts[outcome] for outcome in ERRORS),
         "isCut": happened.is_cut,
-        "runs": [run.to_json() for run in happened.told],
+        "runs": [run.to_json() for run in happened.listed],
     }

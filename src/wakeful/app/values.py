@@ -34,7 +34,7 @@ MakeSink: TypeAlias = Callable[[Store, Clock], Sink]
 """Creates the listener for committed changes, once the store and its clock exist."""
 
 
-MakeBeside: TypeAlias = Callable[[bootstrap.Parts], BackgroundService]
+MakeService: TypeAlias = Callable[[bootstrap.Parts], BackgroundService]
 
 Watched: TypeAlias = Callable[[], Stream | None]
 """Returns the live stream for subscribers, once the sink exists."""

@@ -68,12 +68,12 @@ def tell_cost(cost: Mapping[str, Any] | None) -> None:
 def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:
     """Print what was done and the next fire times."""
     from wakeful.cli.schedule_words import when
-    from wakeful.cli.timetable import say_when_none, show_times
+    from wakeful.cli.timetable import explain_no_times, show_times
 
     say(f"{view['slug']} {done}: {when(view)}")
     is_off = view.get("enabled") is False
     if is_off or not upcoming:
-        say_when_none(view)
+        explain_no_times(view)
     if upcoming:
         if is_off:
             say("Its times would be:")

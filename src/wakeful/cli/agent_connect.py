@@ -102,7 +102,7 @@ def _json_place(file: Path, section: str, made: Callable[[list[str]], Mapping[st
     def write(text: str, argv: list[str]) -> str:
         data = json.loads(text) if text.strip() else {}
         if not isinstance(data, dict) or not isinstance(data.setdefault(section, {}), dict):
-            raise ValueError("it is not an object as its program writes it")
+            raise ValueError("it does not have the format that its program writes")
         if data[section].get(SERVER) == made(argv):
             return text
         data[section][SERVER] = made(argv)
@@ -146,11 +146,11 @@ def _codex() -> Place:
 
         tomllib.loads(text)
         section = re.compile(rf"^\[mcp_servers\.{SERVER}\]\n(?:(?!\[).*\n?)*", re.M)
-        found = section.search(text)
-        if found is None:
+        match = section.search(text)
+        if match is None:
             return text + ("\n" if text and not text.endswith("\n\n") else "") + entry(argv)
-        tail = text[found.end() :]
-        return text[: found.start()] + entry(argv) + ("\n" if tail else "") + tail
+        tail = text[match.end() :]
+        return text[: match.start()] + entry(argv) + ("\n" if tail else "") + tail
 
     return Place(file, write, entry)
 

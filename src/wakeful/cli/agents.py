@@ -55,19 +55,19 @@ def agents_command(
         case (_, _, *_):
             raise click.UsageError("write: wakeful agents, or wakeful agents NAME, test NAME or connect NAME")
     if acts_as is not None or is_printed:
-        raise click.UsageError("--as and --print belong to: wakeful agents connect NAME")
+        raise click.UsageError("--as and --print only work with: wakeful agents connect NAME")
     if prompt is not None:
-        raise click.UsageError("--prompt belongs to: wakeful agents test NAME")
-    found = invocation.daemon().get("/api/agents")["agents"]
+        raise click.UsageError("--prompt only works with: wakeful agents test NAME")
+    agents = invocation.daemon().get("/api/agents")["agents"]
     if words:
-        _show(invocation, _named(found, words[0]))
+        _show(invocation, _named(agents, words[0]))
     elif invocation.is_json:
-        json_out({"agents": found})
+        json_out({"agents": agents})
     else:
-        _list(found)
+        _list(agents)
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(agents: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -80,11 +80,11 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("OUTCOME", is_state=True),
         Column("SESSIONS", drop=3),
     ]
-    table(columns, [_row(agent, since) for agent in found])
-    for agent in found:
+    table(columns, [_row(agent, since) for agent in agents])
+    for agent in agents:
         if agent["problem"]:
             note(f"  {agent['name']}: {agent['problem']}")
-    if all(agent["adapter"] == "echo" for agent in found):
+    if all(agent["adapter"] == "echo" for agent in agents):
         note("  only the echo agent is configured; wakeful init finds installed agents")
 
 
@@ -135,11 +135,11 @@ def _program(agent: Mapping[str, Any]) -> str:
     return str(agent["program"]) if agent["found"] else f"{agent['program']} (not found)"
 
 
-def _named(found: list[dict[str, Any]], name: str) -> dict[str, Any]:
-    for agent in found:
+def _named(agents: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    for agent in agents:
         if agent["name"] == name:
             return agent
-    known = ", ".join(agent["name"] for agent in found)
+    known = ", ".join(agent["name"] for agent in agents)
     raise Ended(f"there is no agent {name!r}", hint=f"configured: {known}")
 
 
@@ -175,15 +175,15 @@ def _looks(daemon: Daemon, run_id: str) -> Iterator[dict[str, Any]]:
         time.sleep(LOOK_EVERY)
 
 
-def _tell_progress(run: Mapping[str, Any], told: set[str]) -> None:
+def _tell_progress(run: Mapping[str, Any], printed: set[str]) -> None:
     """Print what is new: what the run waits for, and each step it has reached since the last poll."""
-    if run["outcome"] == "waiting" and run.get("reason") and "waiting" not in told:
-        told.add("waiting")
+    if run["outcome"] == "waiting" and run.get("reason") and "waiting" not in printed:
+        printed.add("waiting")
         say(f"  waiting   {run['reason']}")
     begun = times.parse(run.get("startedAt"))
     for rung, at in _rungs(run):
-        if rung not in told:
-            told.add(rung)
+        if rung not in printed:
+            printed.add(rung)
             say(f"  {rung:<9} {_SAYS[rung]} (after {times.length(begun, times.parse(at))})")
 
 

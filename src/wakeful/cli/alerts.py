@@ -31,13 +31,13 @@ def alerts_command(invocation: Invocation, action: str | None, which: str | None
     if action == "ack":
         _acknowledge(invocation, which)
         return
-    found = invocation.daemon().get("/api/alerts", limit=limit, open="true" if is_open else "false")["alerts"]
+    alerts = invocation.daemon().get("/api/alerts", limit=limit, open="true" if is_open else "false")["alerts"]
     if invocation.is_json:
-        json_out({"alerts": found})
-    elif not found:
+        json_out({"alerts": alerts})
+    elif not alerts:
         note("no alerts")
     else:
-        _list(found)
+        _list(alerts)
 
 
 def _acknowledge(invocation: Invocation, which: str | None) -> None:
@@ -51,7 +51,7 @@ def _acknowledge(invocation: Invocation, which: str | None) -> None:
         say(f"{which} is acknowledged")
 
 
-def _list(found: list[Mapping[str, Any]]) -> None:
+def _list(alerts: list[Mapping[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -64,7 +64,7 @@ def _list(found: list[Mapping[str, Any]]) -> None:
         Column("ABOUT", least=10),
         Column("WHAT", least=20),
     ]
-    table(columns, [_row(alert, since) for alert in found])
+    table(columns, [_row(alert, since) for alert in alerts])
 
 
 def _row(alert: Mapping[str, Any], since: Any) -> list[str]:

@@ -24,19 +24,19 @@ def approvals_command(invocation: Invocation, action: str | None, proposal: str 
     if action in ("approve", "reject"):
         _decide(invocation, action, str(proposal))
         return
-    found = daemon.get("/api/approvals")["approvals"]
+    proposals = daemon.get("/api/approvals")["approvals"]
     if action == "show":
-        found = [item for item in found if item["id"] == proposal]
-        if not found:
+        proposals = [item for item in proposals if item["id"] == proposal]
+        if not proposals:
             raise Ended(
                 f"no proposal with the id {proposal} is waiting for approval", hint="see all: wakeful approvals"
             )
     if invocation.is_json:
-        json_out({"approvals": found})
-    elif not found:
+        json_out({"approvals": proposals})
+    elif not proposals:
         note("nothing is waiting for approval")
     else:
-        for item in found:
+        for item in proposals:
             _show(item)
 
 

@@ -75,7 +75,7 @@ def _tell(invocation: Invocation, answer: Mapping[str, Any], is_applied: bool) -
     else:
         say(f"{many} would run{_price(answer)}")
         if total:
-            note("nothing was started; repeat it with --apply")
+            note("nothing was started; to start them, add --apply")
 
 
 def _price(answer: Mapping[str, Any]) -> str:

@@ -13,12 +13,12 @@ from wakeful.cli.render import json_out, note, say
 def calendar_command(invocation: Invocation, renew: bool) -> None:
     """Print the URL of a calendar feed of upcoming runs. The key in it gives access to this feed only."""
     daemon = invocation.daemon()
-    found = {"key": None} if renew else daemon.ask("GET", "/api/calendar/key").body
-    if found["key"] is None:
-        found = daemon.ask("POST", "/api/calendar/key").body
+    feed = {"key": None} if renew else daemon.ask("GET", "/api/calendar/key").body
+    if feed["key"] is None:
+        feed = daemon.ask("POST", "/api/calendar/key").body
     if invocation.is_json:
-        json_out(found)
+        json_out(feed)
         return
-    say(str(found["url"]))
+    say(str(feed["url"]))
     if renew:
         note("calendar programs that used the old address need this one")

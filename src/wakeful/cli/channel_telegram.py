@@ -27,7 +27,7 @@ POLL: Final = 20
 TOKEN_MAX: Final = 4096
 
 
-class Next(NamedTuple):
+class BotChat(NamedTuple):
     """Who wrote to the bot."""
 
     chat: str
@@ -57,10 +57,10 @@ def add(
     except Invalid as invalid:
         raise Misused(f"--wait: {invalid}") from invalid
     token = _token(token_file)
-    found = asyncio.run(_found(token, base_url, chat, patience, invocation))
-    written = _write(invocation.home, name, token, found.chat, inbound=inbound, base_url=base_url)
+    recipient = asyncio.run(_find_chat(token, base_url, chat, patience, invocation))
+    written = _write(invocation.home, name, token, recipient.chat, inbound=inbound, base_url=base_url)
     if invocation.is_json:
-        json_out({"channel": name, "chat": found.chat, "sender": found.name or None, "tokenFile": str(written)})
+        json_out({"channel": name, "chat": recipient.chat, "sender": recipient.name or None, "tokenFile": str(written)})
         return
     say(f"channel {name} was added to {file}; its token is in {written}, readable only by you")
     note(f"try it: wakeful channels test {name}")
@@ -99,7 +99,7 @@ def _token(file: str | None) -> str:
     return token
 
 
-async def _found(token: str, base_url: str, chat: str | None, patience: float, invocation: Invocation) -> Next:
+async def _find_chat(token: str, base_url: str, chat: str | None, patience: float, invocation: Invocation) -> BotChat:
     """Check the token; return the given chat, or the chat of the next person who writes."""
     from wakeful.engine.clock import SystemClock
     from wakeful.integrations.channels.telegram import Bot
@@ -112,12 +112,12 @@ async def _found(token: str, base_url: str, chat: str | None, patience: float, i
             raise Ended(f"the token was not accepted: {me}", hint="nothing was written")
         if not invocation.is_json:
             note(f"the token is valid: this is @{me.username}")
-        return Next(chat, "") if chat is not None else await _next_sender(bot, me, patience, invocation)
+        return BotChat(chat, "") if chat is not None else await _next_sender(bot, me, patience, invocation)
     finally:
         await bot.close()
 
 
-async def _next_sender(bot: Bot, me: BotIdentity, patience: float, invocation: Invocation) -> Next:
+async def _next_sender(bot: Bot, me: BotIdentity, patience: float, invocation: Invocation) -> BotChat:
     """The sender of the next message; older messages are confirmed and skipped."""
     from wakeful.integrations.channels.telegram_updates import message_of
 
@@ -133,7 +133,7 @@ async def _next_sender(bot: Bot, me: BotIdentity, patience: float, invocation: I
                 await _updates(bot, {"offset": offset, "timeout": 0})  # confirmed: the daemon does not receive it again
                 if not invocation.is_json:
                     say(f"{message.sender.name} wrote: the chat id is {message.chat}")
-                return Next(message.chat, message.sender.name)
+                return BotChat(message.chat, message.sender.name)
     raise Ended(
         "no message to the bot arrived in time; the settings are unchanged", hint="run it again, or give --chat ID"
     )
@@ -141,7 +141,7 @@ async def _next_sender(bot: Bot, me: BotIdentity, patience: float, invocation: I
 
 async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
     from wakeful.core.time.instants import SECOND
-    from wakeful.integrations.channels.telegram import told
+    from wakeful.integrations.channels.telegram import error_of
     from wakeful.integrations.net.exchange import NoAnswer, NoConnection
     from wakeful.ports.exchange import RequestContext
 
@@ -159,7 +159,7 @@ async def _updates(bot: Bot, body: dict[str, Any]) -> list[dict[str, Any]]:
     hint = "the settings are unchanged; give --chat ID if you know the chat"
     if response.status == 409:
         hint = "another program polls this bot, or a webhook is set: stop it, or give --chat ID"
-    raise Ended(f"cannot fetch messages for the bot: {response.line}: {told(answer, 0)[0]}", hint=hint)
+    raise Ended(f"cannot fetch messages for the bot: {response.line}: {error_of(answer, 0)[0]}", hint=hint)
 
 
 def _write(home: Path, name: str, token: str, chat: str, *, inbound: bool, base_url: str) -> Path:

@@ -77,15 +77,15 @@ class Refused(Ended):
 class Daemon:
     """The daemon of one home folder."""
 
-    def __init__(self, found: Running, home: Path, way: _Route | None = None) -> None:
-        self.running = found
+    def __init__(self, process: Running, home: Path, way: _Route | None = None) -> None:
+        self.running = process
         self._home = home
-        self._way = way or _way(found, home)
+        self._route = way or _route(process, home)
 
     @property
     def is_on_socket(self) -> bool:
         """Whether it is reached through the Unix socket of the home folder."""
-        return self._way.socket is not None
+        return self._route.socket is not None
 
     def get(self, path: str, *, timeout: float = TIMEOUT, **query: Any) -> Any:
         """The body of a GET."""
@@ -113,16 +113,16 @@ class Daemon:
 
     def pages(self, path: str, name: str, *, limit: int | None = None, **query: Any) -> list[Any]:
         """All items of a listing, page by page, or the first `limit` of them."""
-        found: list[Any] = []
+        items: list[Any] = []
         cursor: Any = None
-        while limit is None or len(found) < limit:
-            size = PAGE if limit is None else min(PAGE, limit - len(found))
+        while limit is None or len(items) < limit:
+            size = PAGE if limit is None else min(PAGE, limit - len(items))
             page = self.get(path, limit=size, cursor=cursor, **query)
-            found += page[name]
+            items += page[name]
             before, cursor = cursor, page.get("next")
             if cursor is None or cursor == before:  # a page may be empty and still have a next cursor
                 break
-        return found
+        return items
 
     @contextmanager
     def following(self, path: str, **query: Any) -> Iterator[Iterator[Any]]:
@@ -135,9 +135,9 @@ class Daemon:
             yield _events(response)
 
     def _connection(self, timeout: float) -> HTTPConnection:
-        if self._way.socket is not None:
-            return _UnixConnection(self._way.socket, timeout)
-        return HTTPConnection(self._way.host, self._way.port, timeout=timeout)
+        if self._route.socket is not None:
+            return _UnixConnection(self._route.socket, timeout)
+        return HTTPConnection(self._route.host, self._route.port, timeout=timeout)
 
     def _exchange(self, request: _Request, timeout: float) -> Answer:
         with closing(self._connection(timeout)) as connection:
@@ -146,18 +146,18 @@ class Daemon:
     def _send(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         """Send it; if that needs a token that only the settings have, send it again with that token."""
         response = self._send_once(connection, request)
-        if response.status == UNAUTHORIZED and self._way.may_look_up:
-            found = _token_of_settings(self._home)
-            if found is not None and found != self._way.token:
-                self._way = replace(self._way, token=found)
+        if response.status == UNAUTHORIZED and self._route.may_look_up:
+            token = _token_of_settings(self._home)
+            if token is not None and token != self._route.token:
+                self._route = replace(self._route, token=token)
                 response.read()
                 return self._send_once(connection, request)
         return response
 
     def _send_once(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         headers = dict(request.headers)
-        if self._way.token is not None:
-            headers["Authorization"] = f"Bearer {self._way.token}"
+        if self._route.token is not None:
+            headers["Authorization"] = f"Bearer {self._route.token}"
         content = None if request.body is None else json.dumps(request.body).encode()
         try:
             connection.request(request.method, request.target, content, headers)
@@ -214,15 +214,15 @@ class _Route:
     may_look_up: bool = False
 
 
-def _way(found: Running, home: Path) -> _Route:
+def _route(process: Running, home: Path) -> _Route:
     run_token = os.environ.get(RUN_TOKEN_VARIABLE)
     if run_token and _is_own_home(home):
-        return _Route(found.host, found.port, token=run_token)
+        return _Route(process.host, process.port, token=run_token)
     path = home / SOCKET_NAME
     if path.is_socket():
-        return _Route(found.host, found.port, socket=path)
+        return _Route(process.host, process.port, socket=path)
     given = os.environ.get(TOKEN_VARIABLE)
-    return _Route(found.host, found.port, token=given or _token_of_home(home), may_look_up=not given)
+    return _Route(process.host, process.port, token=given or _token_of_home(home), may_look_up=not given)
 
 
 def _is_own_home(home: Path) -> bool:
@@ -237,10 +237,10 @@ def _is_own_home(home: Path) -> bool:
 def refuse_agents(home: Path) -> None:
     """Refuse a process of an agent's run, as the daemon would: for commands that read the database themselves. The
     token of the run is not sent, because a person's command has one as well."""
-    found, path = running(home), home / SOCKET_NAME
-    if found is None or not path.is_socket():
+    process, path = running(home), home / SOCKET_NAME
+    if process is None or not path.is_socket():
         return
-    daemon = Daemon(found, home, _Route(found.host, found.port, socket=path))
+    daemon = Daemon(process, home, _Route(process.host, process.port, socket=path))
     try:
         daemon.get("/api/nodes")
     except Refused as refused:
@@ -270,10 +270,10 @@ class _UnixConnection(HTTPConnection):
 
 def find(home: Path, *, what: str = "") -> Daemon:
     """The daemon of this home; raises `NoDaemon` if none is running."""
-    found = running(home)
-    if found is None:
+    process = running(home)
+    if process is None:
         raise no_daemon(home, what)
-    return Daemon(found, home)
+    return Daemon(process, home)
 
 
 def owner_path(name: str, question: str = "") -> str:

@@ -110,7 +110,7 @@ def _show(invocation: Invocation, answer: Mapping[str, Any]) -> None:
         say(f"  to release it: wakeful budget release {stopped['agent']}")
 
 
-def _budgets(found: list[Mapping[str, Any]]) -> None:
+def _budgets(budgets: list[Mapping[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     columns = [
@@ -122,7 +122,7 @@ def _budgets(found: list[Mapping[str, Any]]) -> None:
         Column("FREES"),
         Column("FROM", drop=1),
     ]
-    table(columns, [_budget(row) for row in found])
+    table(columns, [_budget(row) for row in budgets])
 
 
 def _budget(row: Mapping[str, Any]) -> list[str]:

@@ -112,14 +112,14 @@ def down_command(invocation: Invocation, timeout: str) -> None:
     from wakeful.cli.time_options import duration
 
     patience = duration(timeout, "--timeout") / 1000
-    found = holder_of(invocation.home)
-    if found is None:
+    holder = holder_of(invocation.home)
+    if holder is None:
         raise no_daemon(invocation.home)
-    _stop(found.pid, invocation.home, patience)
+    _stop(holder.pid, invocation.home, patience)
     if invocation.is_json:
-        json_out({"running": False, "pid": found.pid})
+        json_out({"running": False, "pid": holder.pid})
     else:
-        say(f"the daemon (process {found.pid}) has stopped")
+        say(f"the daemon (process {holder.pid}) has stopped")
 
 
 def _stop(pid: int, home: Path, patience: float) -> None:
@@ -140,15 +140,15 @@ def _stop(pid: int, home: Path, patience: float) -> None:
         time.sleep(LOOK)
 
 
-def _tell(answer: Mapping[str, Any], found: Running) -> None:
+def _tell(answer: Mapping[str, Any], process: Running) -> None:
     from wakeful.cli.tables import facts
 
     health, fire = answer["health"], answer["next"]
     since = times.now()
     tick = times.parse(health.get("lastTick"))
     pairs: list[tuple[str, object]] = [
-        ("daemon", f"running as process {found.pid}, since {times.when(answer['startedAt'], since)}"),
-        ("address", found.url),
+        ("daemon", f"running as process {process.pid}, since {times.when(answer['startedAt'], since)}"),
+        ("address", process.url),
         ("home", answer["home"]),
         ("clock", "alive" if health.get("status") == "ok" else "; ".join(health.get("problems") or ["unhealthy"])),
         ("last tick", times.relative(tick, since)),

@@ -51,11 +51,11 @@ def _wall_of_day(day: str, at: time, today: date, *, is_over: bool) -> str | Non
 
 
 def _typed(text: str) -> tuple[str, time] | None:
-    found = _TYPED.fullmatch(text.strip().lower())
-    if found is None:
+    match = _TYPED.fullmatch(text.strip().lower())
+    if match is None:
         return None
     try:
-        return found["day"] or "", time(int(found["hour"]), int(found["minute"]), int(found["second"] or 0))
+        return match["day"] or "", time(int(match["hour"]), int(match["minute"]), int(match["second"] or 0))
     except ValueError:  # 25:00
         return None
 

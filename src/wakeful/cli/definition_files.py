@@ -30,7 +30,7 @@ def export_command(invocation: Invocation, folder: Path, prune: bool) -> None:
     """
     files = _exported(invocation)
     written = [path for path in sorted(files) if _write(folder, path, files[path])]
-    stale = sorted({path for path, _ in _found(folder)} - files.keys())
+    stale = sorted({path for path, _ in _definition_paths(folder)} - files.keys())
     if prune:
         for path in stale:
             (folder / path).unlink()
@@ -54,7 +54,7 @@ def apply_command(invocation: Invocation, folder: Path, is_applied: bool, prune:
 
     All files are checked first. If one is rejected, nothing is written.
     """
-    files = {path: _read(file) for path, file in _found(folder)}
+    files = {path: _read(file) for path, file in _definition_paths(folder)}
     if not files:
         cure = "export some first: wakeful export DIR"
         if not prune:
@@ -63,16 +63,16 @@ def apply_command(invocation: Invocation, folder: Path, is_applied: bool, prune:
             )
     query = {"apply": is_applied or None, "prune": prune or None}
     body = {"files": files, "place": place or str(folder.resolve())}
-    told = invocation.daemon().ask("POST", "/api/apply", query=query, body=body, timeout=APPLY_TIMEOUT).body
+    answer = invocation.daemon().ask("POST", "/api/apply", query=query, body=body, timeout=APPLY_TIMEOUT).body
     if invocation.is_json:
-        json_out(told)
+        json_out(answer)
         return
-    if told["diff"]:
-        say(told["diff"].rstrip("\n"))
-    counts = ", ".join(f"{len(told[what])} {word}" for what, word in _words(is_applied).items() if told[what])
+    if answer["diff"]:
+        say(answer["diff"].rstrip("\n"))
+    counts = ", ".join(f"{len(answer[what])} {word}" for what, word in _words(is_applied).items() if answer[what])
     say(counts or "nothing to apply")
-    if not is_applied and any(told[what] for what in ("create", "update", "remove")):
-        note("  nothing was changed; carry it out with --apply")
+    if not is_applied and any(answer[what] for what in ("create", "update", "remove")):
+        note("  nothing was changed; to make these changes, add --apply")
 
 
 def _words(is_applied: bool) -> Mapping[str, str]:
@@ -83,15 +83,15 @@ def _words(is_applied: bool) -> Mapping[str, str]:
 
 def _exported(invocation: Invocation) -> dict[str, str]:
     try:
-        found: dict[str, str] = invocation.daemon().get("/api/export", timeout=APPLY_TIMEOUT)["files"]
-        return found
+        files: dict[str, str] = invocation.daemon().get("/api/export", timeout=APPLY_TIMEOUT)["files"]
+        return files
     except NoDaemon as missing:
         from wakeful.cli.stored import StoredHome
 
         return StoredHome(invocation.home, missing).export()
 
 
-def _found(folder: Path) -> Iterator[tuple[str, Path]]:
+def _definition_paths(folder: Path) -> Iterator[tuple[str, Path]]:
     """The definition files of a folder, by their path in it."""
     for kind in KINDS:
         inner = folder / f"{kind}s"

@@ -212,18 +212,18 @@ def _daemon(invocation: Invocation) -> Iterator[Finding]:
     from wakeful.cli.health import findings_of
 
     try:
-        found = running(invocation.home)
+        process = running(invocation.home)
     except Ended as ended:
         yield Finding("daemon", "warning", str(ended), ended.hint)
         return
-    if found is None:
+    if process is None:
         words = "not running: no schedule fires"
         yield Finding("daemon", "warning", words, f"start one: {start_command(invocation.home)}")
         yield from _agents(agents_of_settings(invocation.home))
         return
-    daemon = Daemon(found, invocation.home)
+    daemon = Daemon(process, invocation.home)
     try:
-        yield Finding("daemon", "ok", f"process {found.pid} responds at {found.url}")
+        yield Finding("daemon", "ok", f"process {process.pid} responds at {process.url}")
         for state, what, words, cure in findings_of(daemon):
             yield Finding(what, state, words, cure)
         yield _nodes(daemon)
@@ -277,14 +277,14 @@ def _agents(states: list[AgentState]) -> Iterator[Finding]:
 
 def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
     """Settings in the file that are not in effect in the daemon, with the reason."""
-    told = daemon.get("/api/config")
-    if told["refused"]:
-        words = f"the daemon keeps the previous settings because of {len(told['refused'])} errors in wakeful.toml"
+    status = daemon.get("/api/config")
+    if status["refused"]:
+        words = f"the daemon keeps the previous settings because of {len(status['refused'])} errors in wakeful.toml"
         yield Finding("settings", "wrong", words, f"correct them, then: wakeful check {home / 'wakeful.toml'}")
-    for setting in told["restart"]:
+    for setting in status["restart"]:
         words = f"{setting['name']} is {setting['written']} in the file, but the daemon still uses {setting['now']}"
         yield Finding("settings", "warning", words, f"restart it: wakeful down, then {start_command(home)}")
-    for failure in told["failed"]:
+    for failure in status["failed"]:
         yield Finding("settings", "wrong", f"not applied: {failure}", "check server.log, then restart the daemon")
 
 

@@ -61,7 +61,7 @@ async def _interruptible(asked: Asked) -> Report:
     except asyncio.CancelledError:
         if not caught:
             raise
-        stopped = Ended("the drill was stopped before its end", hint="everything it made was removed")
+        stopped = Ended("the drill was interrupted", hint="everything it created was removed")
         stopped.code = SIGNALLED + caught[0]
         raise stopped from None
 
@@ -139,7 +139,7 @@ def show(report: Report) -> None:
         say(f"        and {len(report.findings) - SHOWN_MAX} more; all of them: -o json")
     click.echo(_verdict(report))
     if any(fault.recovered_in is None for fault in report.tried):
-        note("There was no time for some faults; give it more with --minutes. Which ones: -o json")
+        note("There was not enough time for all faults; allow more with --minutes. To see which are missing: -o json")
 
 
 def _kind(tried: Tried) -> str:

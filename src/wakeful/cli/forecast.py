@@ -44,7 +44,7 @@ def _show(answer: Mapping[str, Any]) -> None:
         say(f"lane {collision['lane']}: {waiting}")
     for window in answer["windows"]:
         used_up, fits = times.when(window["exhaustedAt"], now), times.when(window["fits"], now)
-        say(f"slot {window['slot']}: used up {used_up}, there is quota again {fits}{_of(window['slugs'])}")
+        say(f"slot {window['slot']}: used up {used_up}, quota is available again {fits}{_of(window['slugs'])}")
     for budget in answer["budgets"]:
         amount = dollars(budget["limit"]) if budget["unit"] == "usd" else f"{budget['limit']:,.0f} tokens"
         skipped = f", {budget['skipped']} instants would be skipped" if budget["skipped"] else ""
@@ -70,14 +70,14 @@ def _day(day: Mapping[str, Any]) -> list[str]:
     return [day["date"], str(day["runs"]), f"{day['tokens']['expected']:,}", dollars(cost["expected"]), spread]
 
 
-def _accuracy(found: Mapping[str, Any] | None) -> None:
-    if found is None:
+def _accuracy(last: Mapping[str, Any] | None) -> None:
+    if last is None:
         note("there is no earlier forecast to compare with yet")
         return
-    cost = found["cost"]
+    cost = last["cost"]
     range_ = f"{dollars(cost['low'])} to {dollars(cost['high'])}"
-    verdict = "within" if found["within"] else "outside"
+    verdict = "within" if last["within"] else "outside"
     say(
-        f"the last forecast, of {found['days']} days: {dollars(cost['expected'])}; it was {dollars(cost['actual'])}, "
+        f"the last forecast, of {last['days']} days: {dollars(cost['expected'])}; it was {dollars(cost['actual'])}, "
         f"{verdict} the range of {range_}"
     )

@@ -16,7 +16,7 @@ BESIDES: Final = (
     *("alerts", "approvals", "nodes", "labels", "settings", "overdue", "lag", "tracing"),
 )
 """Checks of `/healthz`, other than the clock, that `doctor` does not make itself."""
-Found = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
+HealthFinding = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
 """Severity, what was checked, what was found, and the cure."""
 
 
@@ -41,7 +41,7 @@ def why_idle(daemon: Daemon) -> str | None:
     return "; ".join(map(str, health.get("problems") or ["the daemon reports that it is unhealthy"]))
 
 
-def findings_of(daemon: Daemon) -> Iterator[Found]:
+def findings_of(daemon: Daemon) -> Iterator[HealthFinding]:
     """The health as single findings, for `doctor`."""
     health = health_of(daemon)
     problems = health.get("problems") or []
@@ -55,7 +55,7 @@ def findings_of(daemon: Daemon) -> Iterator[Found]:
     stuck = health.get("stuckRuns") or []
     if stuck:
         words = f"could not confirm that run {', '.join(map(str, stuck))} has ended"
-        yield "warning", "runs", words, "end its processes manually; until then it blocks its lane"
+        yield "warning", "runs", words, "stop its processes manually; until then it blocks its lane"
 
 
 def _tick(health: Mapping[str, Any]) -> str:

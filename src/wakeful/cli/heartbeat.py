@@ -89,8 +89,8 @@ def events_command(invocation: Invocation) -> None:
 
 def _asking_run() -> dict[str, str]:
     """The run id from the receipt address that an agent's turn passes to its commands, if any."""
-    found = _RECEIPT.search(os.environ.get(RECEIPT_VARIABLE, ""))
-    return {} if found is None else {"runId": found[1], "token": found[2]}
+    match = _RECEIPT.search(os.environ.get(RECEIPT_VARIABLE, ""))
+    return {} if match is None else {"runId": match[1], "token": match[2]}
 
 
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, object]]:

@@ -48,31 +48,31 @@ def import_command(
     body: dict[str, Any] = {"kind": kind, "only": list(only) or None, "except": list(leaving) or None}
     body |= {} if path is None else {"path": str(path.absolute())}
     query = {"apply": is_applied or None, "adopt": adopt or None, "disableSource": disable_source or None}
-    told = invocation.daemon().ask("POST", "/api/import", query=query, body=body, timeout=IMPORT_TIMEOUT).body
+    plan = invocation.daemon().ask("POST", "/api/import", query=query, body=body, timeout=IMPORT_TIMEOUT).body
     if invocation.is_json:
-        json_out(told)
+        json_out(plan)
     else:
-        _show(told, is_applied, disable_source)
-    if told["entries"] and all(entry["action"] == "refused" for entry in told["entries"]):
+        _show(plan, is_applied, disable_source)
+    if plan["entries"] and all(entry["action"] == "refused" for entry in plan["entries"]):
         end()
 
 
-def _show(told: Mapping[str, Any], is_applied: bool, is_handover: bool) -> None:
-    if not told["entries"]:
-        say(f"{told['kind']}: nothing found to import")
+def _show(plan: Mapping[str, Any], is_applied: bool, is_handover: bool) -> None:
+    if not plan["entries"]:
+        say(f"{plan['kind']}: nothing found to import")
         return
-    for entry in told["entries"]:
+    for entry in plan["entries"]:
         _show_entry(entry, is_applied)
     counts: dict[str, int] = {}
-    for entry in told["entries"]:
+    for entry in plan["entries"]:
         counts[entry["action"]] = counts.get(entry["action"], 0) + 1
     say(", ".join(f"{count} {_DONE.get(action, action) if is_applied else action}" for action, count in counts.items()))
-    handover = told["handover"]
+    handover = plan["handover"]
     if handover is not None:
         say(f"handover at {_at(handover['handAt'])}: until then the source runs them, from then on Wakeful does")
     elif not is_applied:
         note("  nothing was changed; write the schedules with --apply")
-    elif any(entry["action"] in _DONE for entry in told["entries"]):
+    elif any(entry["action"] in _DONE for entry in plan["entries"]):
         note("  the source still runs these too: switch it off there, or import with --apply --disable-source")
 
 

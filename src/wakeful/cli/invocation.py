@@ -49,8 +49,8 @@ def invocation_of(context: click.Context) -> Invocation:
     root = context.find_root()
     if root.obj is None:
         root.obj = Invocation(full_path(os.environ.get(HOME_VARIABLE) or "~/.wakeful"))
-    found: Invocation = root.obj
-    return found
+    invocation: Invocation = root.obj
+    return invocation
 
 
 def common_options() -> list[click.Parameter]:

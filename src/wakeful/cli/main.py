@@ -92,8 +92,8 @@ class Root(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _MODULES:
             return None
-        found: click.Command = getattr(import_module(f"wakeful.cli.{_MODULES[cmd_name][0]}"), f"{cmd_name}_command")
-        return found
+        command: click.Command = getattr(import_module(f"wakeful.cli.{_MODULES[cmd_name][0]}"), f"{cmd_name}_command")
+        return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, section in COMMANDS.items():

@@ -20,7 +20,7 @@ from wakeful.core.time.instants import format_instant
 from wakeful.engine.clock import SystemClock
 from wakeful.server.daemon import holder_of
 
-BESIDE: Final = ("", "-wal", "-shm")
+SUFFIXES: Final = ("", "-wal", "-shm")
 """An SQLite database in use is three files; a copy next to old -wal and -shm files would look damaged."""
 
 # Whether it is a Wakeful database.
@@ -85,7 +85,7 @@ def _put_aside(database: Path) -> Path | None:
         return None
     stamp = format_instant(SystemClock().read().now).replace(":", "").replace(".", "")
     kept = database.with_name(f"{database.name}.before-restore-{stamp}")
-    for suffix in BESIDE:
+    for suffix in SUFFIXES:
         with suppress(FileNotFoundError):
             database.with_name(database.name + suffix).rename(kept.with_name(kept.name + suffix))
     return kept

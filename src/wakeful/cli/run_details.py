@@ -81,7 +81,7 @@ _TRIGGERS: Final = {
 def _cure(run: Mapping[str, Any]) -> Iterator[Fact]:
     """What to do about a run that did not succeed."""
     if run.get("stuck"):
-        yield "cure", "end its processes manually; until then it blocks its lane"
+        yield "cure", "stop its processes manually; until then it blocks its lane"
     elif run["outcome"] in BAD and ":" not in run["slug"] and run["slug"] != "heartbeat":
         yield "cure", f"see the cause: wakeful why {run['slug']}; run it again: wakeful run {run['slug']} --wait"
     elif run["outcome"] in BAD:

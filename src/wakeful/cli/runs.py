@@ -59,13 +59,13 @@ def runs_command(invocation: Invocation, words: tuple[str, ...], limit: int, out
             )
         case (_, _, *_):
             raise click.UsageError("write: wakeful runs, wakeful runs SLUG, or wakeful runs show|cancel|replay ID")
-    found = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
+    runs = invocation.source().pages(_runs_path(words[0] if words else None), "runs", limit=limit, outcome=outcome)
     if invocation.is_json:
-        json_out({"runs": found, "next": None})
-    elif not found:
+        json_out({"runs": runs, "next": None})
+    elif not runs:
         note("no runs yet")
     else:
-        _list(found)
+        _list(runs)
 
 
 @command("log")
@@ -86,8 +86,8 @@ def log_command(invocation: Invocation, slug: str | None, follow: bool, limit: i
     try:
         # Subscribe before reading the past: a run in between then shows up twice at most, and duplicates are dropped.
         with daemon.following("/api/stream", streams="runs") as events:
-            told = _look_back(invocation, daemon, slug, limit, known=REREAD)
-            _follow(invocation, daemon, events, slug, told)
+            printed = _look_back(invocation, daemon, slug, limit, known=REREAD)
+            _follow(invocation, daemon, events, slug, printed)
     except KeyboardInterrupt:
         return
     raise no_daemon(invocation.home, "any more")
@@ -206,11 +206,11 @@ def _runs_path(slug: str | None) -> str:
     return "/api/runs" if slug is None else schedule_path(slug, "/runs")
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(runs: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
-    has_nodes = len({run.get("node") for run in found} - {None}) > 1
+    has_nodes = len({run.get("node") for run in runs} - {None}) > 1
     columns = [
         Column("RUN"),
         Column("SLUG", least=16),
@@ -222,7 +222,7 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("NOTE", least=8, drop=3),
     ]
     rows = []
-    for run in found:
+    for run in runs:
         planned = times.parse(run["plannedAt"])
         took = times.length(times.parse(run.get("startedAt")), times.parse(run.get("endedAt")))
         row = [run["runId"], name_of(run), times.wall(planned), times.relative(planned, since), took]
@@ -257,7 +257,7 @@ def _log_run(invocation: Invocation, run: Mapping[str, Any]) -> None:
     click.echo(inert.line("  ".join(parts)))
 
 
-Told = tuple[str, int, str, str | None, int]
+PrintedRun = tuple[str, int, str, str | None, int]
 """A run, its attempt and its outcome; a row that covers several instants may grow."""
 
 REREAD: Final = 200
@@ -267,7 +267,7 @@ KNOWN_MAX: Final = 10_000
 
 def _look_back(
     invocation: Invocation, source: Source, slug: str | None, limit: int, known: int = 0
-) -> dict[Told, None]:
+) -> dict[PrintedRun, None]:
     """Print the last runs, oldest first; returns the runs seen so far."""
     runs = source.pages(_runs_path(slug), "runs", limit=max(limit, known)) if limit or known else []
     for run in reversed(runs[:limit]):
@@ -275,37 +275,37 @@ def _look_back(
     return {_told(run): None for run in reversed(runs)}
 
 
-def _told(run: Mapping[str, Any]) -> Told:
+def _told(run: Mapping[str, Any]) -> PrintedRun:
     return run["runId"], run["attempt"], run["outcome"], run.get("reason"), run.get("count") or 1
 
 
 def _follow(
-    invocation: Invocation, daemon: Daemon, events: Iterator[Any], slug: str | None, told: dict[Told, None]
+    invocation: Invocation, daemon: Daemon, events: Iterator[Any], slug: str | None, printed: dict[PrintedRun, None]
 ) -> None:
     for event in events:
         if event.get("what") == "reset":
-            _reread(invocation, daemon, slug, told)
+            _reread(invocation, daemon, slug, printed)
         # Rungs and other small steps have no outcome; they are for the page.
         elif event.get("outcome") and (slug is None or event.get("slug") == slug):
-            _log_new(invocation, event, told)
+            _log_new(invocation, event, printed)
 
 
-def _reread(invocation: Invocation, daemon: Daemon, slug: str | None, told: dict[Told, None]) -> None:
+def _reread(invocation: Invocation, daemon: Daemon, slug: str | None, printed: dict[PrintedRun, None]) -> None:
     """The stream has a gap: read the missing runs from the ledger."""
     runs = daemon.pages(_runs_path(slug), "runs", limit=REREAD)
-    news = [_log_new(invocation, run, told) for run in reversed(runs)]
+    news = [_log_new(invocation, run, printed) for run in reversed(runs)]
     if all(news) and len(news) == REREAD:
         note("wakeful: some runs are missing here; list them with: wakeful runs")
 
 
-def _log_new(invocation: Invocation, run: Mapping[str, Any], told: dict[Told, None]) -> bool:
+def _log_new(invocation: Invocation, run: Mapping[str, Any], printed: dict[PrintedRun, None]) -> bool:
     """Print the run unless it was printed already."""
     mark = _told(run)
-    if mark in told:
+    if mark in printed:
         return False
-    told[mark] = None
-    if len(told) > KNOWN_MAX:
-        del told[next(iter(told))]
+    printed[mark] = None
+    if len(printed) > KNOWN_MAX:
+        del printed[next(iter(printed))]
     _log_run(invocation, run)
     return True
 

@@ -45,16 +45,16 @@ def ls_command(
     source = invocation.source()
     chosen = {"status": status, "health": health, "q": like, "owner": owner}
     finished = None if is_all or status == "done" else False
-    found = source.pages("/api/schedule", "schedules", limit=limit + 1, finished=finished, **chosen)
-    is_cut = len(found) > limit
-    found = found[:limit]
+    schedules = source.pages("/api/schedule", "schedules", limit=limit + 1, finished=finished, **chosen)
+    is_cut = len(schedules) > limit
+    schedules = schedules[:limit]
     if invocation.is_json:
-        json_out({"schedules": found, "next": found[-1]["slug"] if is_cut else None})
+        json_out({"schedules": schedules, "next": schedules[-1]["slug"] if is_cut else None})
         return
     is_chosen = any(value is not None for value in chosen.values())
     hidden = [] if finished is None else source.pages("/api/schedule", "schedules", limit=PAGE, finished=True, **chosen)
-    if found:
-        _list(found)
+    if schedules:
+        _list(schedules)
         if is_cut:
             note(f"only the first {limit:,} by name are shown; raise --limit, or filter with --like")
     else:
@@ -221,7 +221,7 @@ def _tell_end(run: Mapping[str, Any]) -> None:
         say(f"used {used['total']:,} tokens, {cost}")
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(schedules: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -234,16 +234,20 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("LAST", drop=3),
         Column("RESULT", drop=2),
     ]
-    has_cost = any(_month(view) for view in found)
+    has_cost = any(_month(view) for view in schedules)
     if has_cost:
         columns.append(Column("COST", drop=3))
-    has_nodes = len({view.get("node") for view in found} - {None}) > 1 or any(view.get("runOn") for view in found)
+    has_nodes = len({view.get("node") for view in schedules} - {None}) > 1 or any(
+        view.get("runOn") for view in schedules
+    )
     if has_nodes:
         columns += [Column("NODE", drop=2), Column("RUN ON", drop=2)]
     # Schedules without a next time come last, sorted by name.
-    found = sorted(found, key=lambda view: (view.get("nextRun") is None, view.get("nextRun") or "", view["slug"]))
-    more = [([_cost(view)] if has_cost else []) + (_place(view) if has_nodes else []) for view in found]
-    table(columns, [[*_row(view, since), *cells] for view, cells in zip(found, more, strict=True)])
+    schedules = sorted(
+        schedules, key=lambda view: (view.get("nextRun") is None, view.get("nextRun") or "", view["slug"])
+    )
+    more = [([_cost(view)] if has_cost else []) + (_place(view) if has_nodes else []) for view in schedules]
+    table(columns, [[*_row(view, since), *cells] for view, cells in zip(schedules, more, strict=True)])
 
 
 def _place(view: Mapping[str, Any]) -> list[str]:

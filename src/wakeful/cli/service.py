@@ -59,7 +59,7 @@ def service_command(invocation: Invocation) -> None:
     elif is_installed:
         say(f"{invocation.home} is a service: {manager.file}")
     else:
-        say(f"{invocation.home} is not a service; to make it one: wakeful service install")
+        say(f"{invocation.home} is not installed as a service; to install it: wakeful service install")
     if not is_installed:
         end()
 
@@ -97,7 +97,7 @@ def uninstall_command(invocation: Invocation) -> None:
     service = _service(invocation.home)
     manager = _manager(service)
     if not manager.file.exists():
-        raise Ended(f"{invocation.home} is not a service: {manager.file} does not exist")
+        raise Ended(f"{invocation.home} is not installed as a service: {manager.file} does not exist")
     _check_ours(manager.file, invocation.home)
     if manager.is_there:
         _ask(manager.stop, is_needed=manager.kind == "systemd")
@@ -188,7 +188,7 @@ def _check_ours(file: Path, home: Path) -> None:
     if written is None:
         raise Ended(
             f"{file} was not written by wakeful service install, and is unchanged",
-            hint="stop that service, and move the file away",
+            hint="stop that service, and move the file elsewhere",
         )
     if written != home:
         raise Ended(

@@ -39,8 +39,8 @@ def shell_syntax(text: str) -> str | None:
             quote = "" if char == quote else quote
         elif char in "'\"":
             quote = char
-        elif found := _outside_quotes(text, index, word):
-            return found
+        elif syntax := _outside_quotes(text, index, word):
+            return syntax
         word = "" if char.isspace() and not quote else word + char
         index += 1
     return None
@@ -75,5 +75,5 @@ def _outside_quotes(text: str, index: int, word: str) -> str | None:
 
 
 def _name_after(text: str, index: int) -> str:
-    found = re.match(r"\w+|.", text[index + 1 :])
-    return found[0] if found else ""
+    match = re.match(r"\w+|.", text[index + 1 :])
+    return match[0] if match else ""

@@ -155,7 +155,7 @@ def _show(answer: Mapping[str, Any]) -> None:
             say(f"lane {lane['lane']}: {lane['waited']} of {lane['runs']} runs wait, at most {lane['longest']}")
     if answer["peak"]["at"] is not None:
         say(f"most at the same time: {answer['peak']['running']}, {times.when(answer['peak']['at'], now)}")
-    say(f"difference from the present plan: {answer['difference']['sentence']}")
+    say(f"difference from the current plan: {answer['difference']['sentence']}")
     if "rows" in answer:
         _rows(answer["rows"], now)
 

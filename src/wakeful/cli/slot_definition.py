@@ -74,23 +74,23 @@ def edit_command(invocation: Invocation, name: str, unset: Sequence[str], **give
 
 def _fields(given: dict[str, Any]) -> dict[str, Any]:
     """The given options, by JSON name."""
-    found: dict[str, Any] = {field.name: given[field.name] for field in _TEXTS if given[field.name] is not None}
+    fields: dict[str, Any] = {field.name: given[field.name] for field in _TEXTS if given[field.name] is not None}
     keys = {"env": given["key_env"], "file": given["key_file"], "stdin": given["key_stdin"] or None}
     named = [name for name, value in keys.items() if value is not None]
     if len(named) > 1:
         raise Misused("more than one key given; use one of --key-env, --key-file and --key-stdin")
     if named:
-        found["apiKey"] = _key_from_stdin() if named == ["stdin"] else {named[0]: keys[named[0]]}
+        fields["apiKey"] = _key_from_stdin() if named == ["stdin"] else {named[0]: keys[named[0]]}
     for option, name in (("quota_command", "quotaArgv"), ("wake_command", "wakeArgv")):
         if given[option] is not None:
-            found[name] = _argv(given[option], option)
+            fields[name] = _argv(given[option], option)
     if given["times"] is not None:
-        found["times"] = [part.strip() for part in given["times"].split(",") if part.strip()]
+        fields["times"] = [part.strip() for part in given["times"].split(",") if part.strip()]
     if given["errors_max"] is not None:
-        found["errorsMax"] = given["errors_max"]
+        fields["errorsMax"] = given["errors_max"]
     if given["enabled"] is not None:
-        found["enabled"] = given["enabled"]
-    return found | dict(map(_field, given["fields"]))
+        fields["enabled"] = given["enabled"]
+    return fields | dict(map(_field, given["fields"]))
 
 
 def _key_from_stdin() -> str:

@@ -99,9 +99,9 @@ def _statistics(stats: Any) -> Iterator[tuple[str, str]]:
     if not isinstance(stats, Mapping):
         return
     for name, label in (("window", "this window"), ("day", "last 24 h")):
-        found = stats.get(name)
-        if isinstance(found, Mapping):
-            counts = ((found.get("calls"), "calls"), (found.get("tokens"), "tokens"))
+        numbers = stats.get(name)
+        if isinstance(numbers, Mapping):
+            counts = ((numbers.get("calls"), "calls"), (numbers.get("tokens"), "tokens"))
             yield label, ", ".join(f"{count:,} {what}" for count, what in counts if isinstance(count, int | float))
     tools = stats.get("tools")
     if isinstance(tools, Mapping):
@@ -109,9 +109,9 @@ def _statistics(stats: Any) -> Iterator[tuple[str, str]]:
         yield "tools, 24 h", ", ".join(f"{label} {count:,}" for label, count in used if isinstance(count, int | float))
 
 
-def _instant(told: Any) -> datetime | None:
+def _instant(milliseconds: Any) -> datetime | None:
     """A provider's timestamp: milliseconds since 1970."""
     try:
-        return datetime.fromtimestamp(told / 1000, UTC)
+        return datetime.fromtimestamp(milliseconds / 1000, UTC)
     except (TypeError, ValueError, OverflowError, OSError):
         return None

@@ -37,15 +37,15 @@ class _SlotsGroup(HomeCommandGroup):
 @click.command("slots", cls=_SlotsGroup)
 def slots_command(invocation: Invocation) -> None:
     """List the quota slots, show one (slots NAME), or manage one."""
-    found = invocation.daemon().get("/api/slots")["slots"]
+    slots = invocation.daemon().get("/api/slots")["slots"]
     if invocation.is_json:
-        json_out({"slots": found})
+        json_out({"slots": slots})
         return
-    if not found:
+    if not slots:
         note("no quota slots")
         note("  add one: wakeful slots add main --key-env GLM_KEY; or define it under [slots.main] in wakeful.toml")
         return
-    _list(found)
+    _list(slots)
 
 
 slots_command.add_command(add_command)
@@ -110,7 +110,7 @@ def rm_command(invocation: Invocation, name: str) -> None:
     json_out({"name": name, "isRemoved": True}) if invocation.is_json else say(f"{name} removed")
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(slots: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -123,8 +123,8 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("POLL", drop=2),
         Column("ERRORS", drop=1),
     ]
-    table(columns, [_row(slot, since) for slot in found])
-    for slot in found:
+    table(columns, [_row(slot, since) for slot in slots])
+    for slot in slots:
         tell_trouble(slot)
 
 
@@ -145,7 +145,7 @@ def _until(look: Callable[[], Any], is_there: Callable[[Any], bool], within: flo
     """Poll until there is a result or the wait is over."""
     begun = time.monotonic()  # a stopwatch: how long a person waits
     while True:
-        found = look()
-        if is_there(found) or time.monotonic() - begun > within:
-            return found
+        state = look()
+        if is_there(state) or time.monotonic() - begun > within:
+            return state
         time.sleep(LOOK_EVERY)

@@ -25,10 +25,10 @@ def complete_slug(context: click.Context, _parameter: click.Parameter, incomplet
     try:
         daemon = invocation_of(context).daemon()
         page = daemon.get("/api/schedule", q=incomplete or None, limit=OFFERED_MAX, timeout=PATIENCE)
-        found = [(schedule["slug"], schedule["status"]) for schedule in page["schedules"]]
+        candidates = [(schedule["slug"], schedule["status"]) for schedule in page["schedules"]]
     except Exception:  # no completions on errors; a message would end up in the line being typed
         return []
-    return [CompletionItem(line(slug), help=line(status)) for slug, status in found if slug.startswith(incomplete)]
+    return [CompletionItem(line(slug), help=line(status)) for slug, status in candidates if slug.startswith(incomplete)]
 
 
 slug_argument = click.argument("slug", metavar="SLUG", shell_complete=complete_slug)

@@ -144,10 +144,10 @@ class StoredHome:
         from wakeful.features.schedules import queries
 
         since = 0 if query.get("since") is None else parse_instant(query["since"])
-        found = queries.stats(look.tx, name, since=since, now=look.now, terms=self.terms()[0])
+        statistics = queries.stats(look.tx, name, since=since, now=look.now, terms=self.terms()[0])
         if name == HEARTBEAT:
-            found = with_next_beat(look.tx, found, self._beats(), now=look.now)
-        return found.to_json()
+            statistics = with_next_beat(look.tx, statistics, self._beats(), now=look.now)
+        return statistics.to_json()
 
     def terms(self) -> tuple[Any, int]:
         """The terms of the settings, and how many days of runs are kept."""
@@ -196,12 +196,12 @@ def _run(_home: StoredHome, look: Look, run_id: str, _query: Mapping[str, Any]) 
 def _schedules(look: Look, limit: int, query: Mapping[str, Any], terms: Any) -> list[dict[str, Any]]:
     from wakeful.features.schedules.queries import Choice, chosen
 
-    found: list[dict[str, Any]] = []
+    views: list[dict[str, Any]] = []
     after: str | None = None
-    while len(found) < limit:
+    while len(views) < limit:
         choice = Choice(
             after,
-            limit - len(found),
+            limit - len(views),
             query.get("status"),
             query.get("q"),
             health=query.get("health"),
@@ -209,22 +209,22 @@ def _schedules(look: Look, limit: int, query: Mapping[str, Any], terms: Any) -> 
             owner=query.get("owner"),
         )
         page = chosen(look.tx, choice, now=look.now, terms=terms)
-        found += [view.to_json() for view in page.schedules]
+        views += [view.to_json() for view in page.schedules]
         after = page.next
         if after is None:
             break
-    return found
+    return views
 
 
 def _runs(look: Look, name: str | None, limit: int, query: Mapping[str, Any]) -> list[dict[str, Any]]:
     from wakeful.features.schedules import queries
     from wakeful.features.workflows.queries import handlers_of
 
-    found = queries.runs(look.tx, name, limit=limit, outcome=query.get("outcome"))
-    shown = [run.to_json() for run in found]
+    rows = queries.runs(look.tx, name, limit=limit, outcome=query.get("outcome"))
+    shown = [run.to_json() for run in rows]
     if name is not None and name.startswith("workflow:"):
-        handlers = handlers_of(look.tx, [run.run_id for run in found])
-        return [{**view, "handler": handlers.get(run.run_id)} for run, view in zip(found, shown, strict=True)]
+        handlers = handlers_of(look.tx, [run.run_id for run in rows])
+        return [{**view, "handler": handlers.get(run.run_id)} for run, view in zip(rows, shown, strict=True)]
     return shown
 
 

@@ -82,14 +82,14 @@ _OTHER_AGENTS: Final = """\
 """
 
 
-def settings_template(found: Sequence[Installed] = ()) -> str:
+def settings_template(programs: Sequence[Installed] = ()) -> str:
     """The text of the file with these agents, the first as default."""
-    return "\n".join([_HEAD, *(text for section in Settings.model_fields for text in _section(section, found))])
+    return "\n".join([_HEAD, *(text for section in Settings.model_fields for text in _section(section, programs))])
 
 
-def agents_template(found: Sequence[Installed]) -> str:
+def agents_template(programs: Sequence[Installed]) -> str:
     """The tables of these agents, the first as default, and examples for others."""
-    tables = [_agent_table(program, is_first=number == 0) for number, program in enumerate(found)]
+    tables = [_agent_table(program, is_first=number == 0) for number, program in enumerate(programs)]
     return "\n".join([_AGENTS_HEAD, *(tables or [_NO_AGENT]), _OTHER_AGENTS])
 
 
@@ -100,9 +100,9 @@ def _agent_table(program: Installed, *, is_first: bool) -> str:
     return f"[agents.{name}]\n{adapter:<38}# found at {program.path}\n{cwd:<38}# its working directory\n"
 
 
-def _section(section: str, found: Sequence[Installed]) -> Iterator[str]:
+def _section(section: str, programs: Sequence[Installed]) -> Iterator[str]:
     if section == "agents":
-        yield agents_template(found)
+        yield agents_template(programs)
         return
     if section in ENTRIES:
         yield _ENTRY_EXAMPLES[section]

@@ -41,8 +41,8 @@ def as_json_line(value: Any) -> str:
     return _ACTIVE.sub(_escaped, json.dumps(value, ensure_ascii=False))
 
 
-def _visible(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < 0x20:
         return chr(_PICTURES + code)
     if code == _DELETE:
@@ -50,8 +50,8 @@ def _visible(found: re.Match[str]) -> str:
     return f"<U+{code:04X}>"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code <= 0xFFFF:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)

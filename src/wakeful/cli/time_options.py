@@ -35,8 +35,8 @@ class Wall(NamedTuple):
 def upcoming_wall_in(text: str, zone_name: str | None, option: str) -> Wall | None:
     """A time of day such as `tomorrow 9:00`, read in a zone (default: the user's); None if it is not one."""
     name, zone = _zone(zone_name, option)
-    found = day_words.upcoming_wall(text, times.now(), zone)
-    return None if found is None else Wall(found, name)
+    wall = day_words.upcoming_wall(text, times.now(), zone)
+    return None if wall is None else Wall(wall, name)
 
 
 def about(text: str, zone_name: str | None, option: str) -> str:

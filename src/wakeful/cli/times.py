@@ -35,10 +35,10 @@ def parse(text: str | None) -> datetime | None:
     if not text:
         return None
     try:
-        found = datetime.fromisoformat(text)
+        instant = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return instant if instant.tzinfo is not None else instant.replace(tzinfo=UTC)
 
 
 def wall(at: datetime | None, zone: tzinfo | None = None) -> str:
@@ -60,7 +60,7 @@ def when(text: str | None, since: datetime) -> str:
 
 def localised(sentence: str) -> str:
     """A sentence from the daemon with its instants in the user's zone."""
-    return _INSTANT.sub(lambda found: wall(parse(found[0])), sentence)
+    return _INSTANT.sub(lambda match: wall(parse(match[0])), sentence)
 
 
 def relative(at: datetime | None, since: datetime) -> str:

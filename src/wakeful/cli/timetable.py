@@ -14,17 +14,17 @@ def show_times(instants: Sequence[str], schedule: Mapping[str, Any]) -> None:
     since = times.now()
     columns = [Column("TIME"), Column("LEFT")]
     rows: list[list[str]] = []
-    found = [at for at in map(times.parse, instants) if at is not None]
-    is_other = zone is not None and any(times.wall(at, zone) != times.wall(at) for at in found)
+    starts = [at for at in map(times.parse, instants) if at is not None]
+    is_other = zone is not None and any(times.wall(at, zone) != times.wall(at) for at in starts)
     if is_other:
         columns.append(Column(f"IN {zone_name}", least=10))
-    for at in found:
+    for at in starts:
         row = [times.wall(at), times.relative(at, since)]
         rows.append([*row, times.wall(at, zone)] if is_other else row)
     table(columns, rows)
 
 
-def say_when_none(view: Mapping[str, Any]) -> None:
+def explain_no_times(view: Mapping[str, Any]) -> None:
     """Print why a schedule has no next time."""
     kind = view.get("schedule", {}).get("type")
     if view.get("enabled") is False:

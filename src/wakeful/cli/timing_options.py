@@ -64,7 +64,7 @@ def schedule_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dic
     if not chosen and not is_edit:
         return None, faults
     try:
-        return (_schedule(chosen[0], given) if chosen else _companions(given, None) or None), faults
+        return (_schedule(chosen[0], given) if chosen else _dependent_fields(given, None) or None), faults
     except Misused as misused:
         return None, [*faults, *misused.faults]
 
@@ -87,7 +87,7 @@ def _lonely(given: Mapping[str, Any], chosen: list[str], is_edit: bool) -> list[
     ]
 
 
-def _companions(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
+def _dependent_fields(given: Mapping[str, Any], chosen: str | None) -> dict[str, Any]:
     """The fields of the options that go with the chosen one."""
     return {
         _FIELDS[name]: _minutes(given[name]) if name == "offset" else given[name]
@@ -110,7 +110,7 @@ def _schedule(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         case "times":
             value = [part.strip() for part in value.split(",") if part.strip()]
     kind = "afterReset" if name == "after_reset" else name
-    return {"type": kind, _FIELDS[name]: value, **_companions(given, name)}
+    return {"type": kind, _FIELDS[name]: value, **_dependent_fields(given, name)}
 
 
 def _when(value: str, zone: str | None) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _at(value: str, given: Mapping[str, Any]) -> dict[str, Any]:
             moments.instant(value, "--at")
         except Misused as misused:
             raise Misused(str(misused), [(name, _with_words(words)) for name, words in misused.faults]) from misused
-    return {"type": "once", "at": value, **_companions(given, "at")}
+    return {"type": "once", "at": value, **_dependent_fields(given, "at")}
 
 
 def _with_words(words: str) -> str:

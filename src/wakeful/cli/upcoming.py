@@ -81,9 +81,9 @@ def _what(fire: Mapping[str, Any]) -> str:
 def _one(invocation: Invocation, daemon: Daemon, slug: str, until: Any, days: float, limit: int) -> None:
     path = schedule_path(slug)
     planned = daemon.get(f"{path}/next", count=limit)["times"]
-    found = [text for text in planned if (at := times.parse(text)) is not None and at <= until]
+    instants = [text for text in planned if (at := times.parse(text)) is not None and at <= until]
     if invocation.is_json:
-        json_out({"slug": slug, "times": found})
+        json_out({"slug": slug, "times": instants})
         return
     view = daemon.get(path)
     reason = f" ({view['statusReason']})" if view.get("statusReason") else ""
@@ -91,11 +91,11 @@ def _one(invocation: Invocation, daemon: Daemon, slug: str, until: Any, days: fl
         note(f"{slug} is {view['status']}{reason}: nothing will start at these times")
     elif view["status"] == "paused":
         note(f"{slug} is paused{reason}: nothing starts before {times.wall(times.parse(view['nextRun']))}")
-    if not found:
+    if not instants:
         note(f"{slug} does not fire within {days:g} days")
         return
     from wakeful.cli.timetable import show_times
 
-    show_times(found, view.get("schedule", {}))
-    if len(found) == limit:
+    show_times(instants, view.get("schedule", {}))
+    if len(instants) == limit:
         note(f"only the first {limit} are shown; raise --limit")

@@ -28,17 +28,17 @@ def withheld_by(loaded: Loaded) -> list[Withheld]:
     from wakeful.config.slots import CommandSlot
     from wakeful.integrations.agents.from_settings import environment_of
 
-    found = [_kept_from("commands", loaded, (), {})]
+    withheld = [_kept_from("commands", loaded, (), {})]
     for name, agent in loaded.settings.agents.items():
         given = environment_of(agent)
         if given is not None:
-            found.append(_kept_from(f"agent {name}", loaded, *given))
-    found += [
+            withheld.append(_kept_from(f"agent {name}", loaded, *given))
+    withheld += [
         _kept_from(f"slot {name}", loaded, (), dict.fromkeys(slot.env, ""))
         for name, slot in loaded.settings.slots.items()
         if isinstance(slot, CommandSlot)
     ]
-    return found
+    return withheld
 
 
 def _kept_from(to: str, loaded: Loaded, pass_env: Sequence[str], env: Mapping[str, str]) -> Withheld:

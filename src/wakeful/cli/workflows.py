@@ -23,13 +23,13 @@ DEPLOY_TIMEOUT: Final = 600.0
 @group("workflows")
 def workflows_command(invocation: Invocation) -> None:
     """List the workflows, or manage one."""
-    found = invocation.daemon().pages("/api/workflows", "workflows")
+    workflows = invocation.daemon().pages("/api/workflows", "workflows")
     if invocation.is_json:
-        json_out({"workflows": found})
-    elif not found:
+        json_out({"workflows": workflows})
+    elif not workflows:
         say("no workflows; deploy one: wakeful workflows deploy FILE")
     else:
-        _list(found)
+        _list(workflows)
 
 
 @workflows_command.subcommand("show")
@@ -122,8 +122,8 @@ def publish_command(invocation: Invocation, name: str, topic: str, message: str,
         data = {"payload": data}
     if message_id is not None:
         data["id"] = message_id
-    told = invocation.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
-    json_out(told) if invocation.is_json else say(f"{told['id']} {told['result']} in {topic}")
+    answer = invocation.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
+    json_out(answer) if invocation.is_json else say(f"{answer['id']} {answer['result']} in {topic}")
 
 
 @workflows_command.subcommand("messages")
@@ -139,13 +139,13 @@ def messages_command(
 ) -> None:
     """List the messages of a topic, oldest first."""
     path = workflow_path(name, f"/topics/{_named(topic)}/messages")
-    found = invocation.daemon().pages(path, "messages", limit=limit, status=status, consumer=consumer)
+    messages = invocation.daemon().pages(path, "messages", limit=limit, status=status, consumer=consumer)
     if invocation.is_json:
-        json_out({"messages": found})
-    elif not found:
+        json_out({"messages": messages})
+    elif not messages:
         say(f"{topic} has no messages" if status is None else f"{topic} has no {status} messages")
     else:
-        _list_messages(found)
+        _list_messages(messages)
 
 
 @workflows_command.subcommand("skip")
@@ -162,8 +162,8 @@ def skip_command(
         raise Misused("name the messages to skip, or give --all")
     daemon, path = invocation.daemon(), workflow_path(name, f"/topics/{_named(topic)}")
     if is_all:
-        found = daemon.pages(f"{path}/messages", "messages", status="pending", consumer=consumer)
-        messages = tuple(dict.fromkeys(message["id"] for message in found))
+        pending = daemon.pages(f"{path}/messages", "messages", status="pending", consumer=consumer)
+        messages = tuple(dict.fromkeys(message["id"] for message in pending))
     skipped = 0
     for first in range(0, len(messages), SKIP_STEP):
         body = {"ids": messages[first : first + SKIP_STEP], **({} if consumer is None else {"consumer": consumer})}
@@ -186,14 +186,14 @@ def replay_command(
     body = {**({"ids": messages} if messages else {}), **({} if consumer is None else {"consumer": consumer})}
     query = {} if is_applied else {"dryRun": "true"}
     path = workflow_path(name, f"/topics/{_named(topic)}/replay")
-    told = invocation.daemon().ask("POST", path, query=query, body=body).body
+    answer = invocation.daemon().ask("POST", path, query=query, body=body).body
     if invocation.is_json:
-        json_out(told)
+        json_out(answer)
         return
-    many = "1 skipped message" if told["messages"] == 1 else f"{told['messages']} skipped messages"
+    many = "1 skipped message" if answer["messages"] == 1 else f"{answer['messages']} skipped messages"
     say(f"{many} of {topic} {'pending again' if is_applied else 'would be pending again'}")
-    if told["messages"] and not is_applied:
-        note("nothing was changed; repeat it with --apply")
+    if answer["messages"] and not is_applied:
+        note("nothing was changed; to make these changes, add --apply")
 
 
 @workflows_command.subcommand("resolve")
@@ -247,7 +247,7 @@ def _tell(invocation: Invocation, view: Mapping[str, Any]) -> None:
             note(f"  {view['error']}")
 
 
-def _list(found: list[dict[str, Any]]) -> None:
+def _list(workflows: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -259,7 +259,7 @@ def _list(found: list[dict[str, Any]]) -> None:
         Column("NOW", drop=2),
         Column("ERROR", drop=1, least=20),
     ]
-    table(columns, [_row(view, since) for view in found])
+    table(columns, [_row(view, since) for view in workflows])
 
 
 def _row(view: Mapping[str, Any], since: Any) -> list[str]:
@@ -275,7 +275,7 @@ def _row(view: Mapping[str, Any], since: Any) -> list[str]:
     ]
 
 
-def _list_messages(found: list[dict[str, Any]]) -> None:
+def _list_messages(messages: list[dict[str, Any]]) -> None:
     from wakeful.cli.tables import Column, table
 
     since = times.now()
@@ -288,7 +288,7 @@ def _list_messages(found: list[dict[str, Any]]) -> None:
         Column("PAYLOAD", least=10, drop=3),
     ]
     rows = []
-    for message in found:
+    for message in messages:
         published = times.relative(times.parse(message["publishedAt"]), since)
         row = [
             message["id"],

@@ -183,17 +183,17 @@ class CommandAgent(_AgentTable):
 
     @field_validator("session_pattern")
     @classmethod
-    def _one_way(cls, found: re.Pattern[str] | None, info: ValidationInfo) -> re.Pattern[str] | None:
-        if found is not None and info.data.get("session_key") is not None:
+    def _one_way(cls, pattern: re.Pattern[str] | None, info: ValidationInfo) -> re.Pattern[str] | None:
+        if pattern is not None and info.data.get("session_key") is not None:
             raise refusal("conflicts with session_key; keep one of the two")
-        return found
+        return pattern
 
     @field_validator("resume_argv")
     @classmethod
-    def _resumable(cls, found: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        if found is None:
+    def _resumable(cls, argv: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        if argv is None:
             return None
-        if not any(SESSION in word for word in found):
+        if not any(SESSION in word for word in argv):
             raise refusal(f"does not contain the session; put {SESSION} where the id belongs")
         ways = ("session_key", "session_pattern")
         if all(way in info.data and info.data[way] is None for way in ways):
@@ -201,14 +201,14 @@ class CommandAgent(_AgentTable):
                 "has no effect: nothing finds the session id; set session_key or session_pattern",
                 at=("resume_argv",),
             )
-        return found
+        return argv
 
     @field_validator("lost_pattern")
     @classmethod
-    def _lost_only_if_resumed(cls, found: re.Pattern[str] | None, info: ValidationInfo) -> re.Pattern[str] | None:
-        if found is not None and "resume_argv" in info.data and info.data["resume_argv"] is None:
+    def _lost_only_if_resumed(cls, pattern: re.Pattern[str] | None, info: ValidationInfo) -> re.Pattern[str] | None:
+        if pattern is not None and "resume_argv" in info.data and info.data["resume_argv"] is None:
             raise refusal("has no effect: no session is continued; set resume_argv")
-        return found
+        return pattern
 
 
 class PresetAgent(_AgentTable):

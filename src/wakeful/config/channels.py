@@ -58,12 +58,8 @@ class WebhookChannel(Table):
     @field_validator("allow_private")
     @classmethod
     def _public(cls, allow_private: bool, info: ValidationInfo) -> bool:
-        found = info.data.get("url")
-        if (
-            isinstance(found, SecretUrl)
-            and not allow_private
-            and kinds.is_private(urlsplit(found.reveal()).hostname or "")
-        ):
+        url = info.data.get("url")
+        if isinstance(url, SecretUrl) and not allow_private and kinds.is_private(urlsplit(url.reveal()).hostname or ""):
             raise refusal(
                 "points to this machine or a private network; if that is intended, write allow_private = true",
                 at=("url",),

@@ -22,10 +22,10 @@ def check_table() -> Kind:
         if not isinstance(value, Mapping):
             raise refusal(f"{shown(value)} is not a table; write for example {_EXAMPLE}")
         fields = Fields(_in_json(value))
-        found = PRE_CHECK.read(fields)
-        if found is None or fields.errors:
+        check = PRE_CHECK.read(fields)
+        if check is None or fields.errors:
             raise refusal_inside([(_in_settings(error.field), error.message) for error in fields.errors])
-        return PRE_CHECK.write(found)
+        return PRE_CHECK.write(check)
 
     return Kind("table: command or http, and on_error", _EXAMPLE, read, {"type": "object"})
 
@@ -33,10 +33,10 @@ def check_table() -> Kind:
 def pre_check(written: Mapping[str, Any]) -> PreCheck:
     """The `PreCheck` for a value that was read."""
     fields = Fields(written)
-    found = PRE_CHECK.read(fields)
+    check = PRE_CHECK.read(fields)
     fields.finish()
-    assert found is not None  # noqa: S101 - else `finish` raised
-    return found
+    assert check is not None  # noqa: S101 - else `finish` raised
+    return check
 
 
 def _in_json(table: Mapping[str, Any]) -> dict[str, Any]:

@@ -118,14 +118,14 @@ def _line(text: str, number: int) -> str:
 
 
 def _position(error: tomllib.TOMLDecodeError, places: Places) -> tuple[str, int, int | None]:
-    found = _POSITION.fullmatch(str(error))
-    if found is None or found[2] is None:
-        return (found[1] if found else str(error)), places.last_line, None
-    return found[1], int(found[2]), int(found[3])
+    match = _POSITION.fullmatch(str(error))
+    if match is None or match[2] is None:
+        return (match[1] if match else str(error)), places.last_line, None
+    return match[1], int(match[2]), int(match[3])
 
 
 def _longest_number(text: str) -> tuple[int, int]:
-    longest = max(re.finditer(r"[0-9_]+", text), key=lambda found: len(found[0]), default=None)
+    longest = max(re.finditer(r"[0-9_]+", text), key=lambda match: len(match[0]), default=None)
     start = longest.start() if longest else 0
     return text.count("\n", 0, start) + 1, start - (text.rfind("\n", 0, start) + 1) + 1
 

@@ -213,8 +213,8 @@ def size(least: str, most: str) -> Kind:
 def _bytes(value: Any) -> int | None:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
-    return int(found[1]) * _UNITS[(found[2] or "").lower()] if found else None
+    match = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+    return int(match[1]) * _UNITS[(match[2] or "").lower()] if match else None
 
 
 # Strings
@@ -242,12 +242,12 @@ def plain_text(value: Any, most: int = TEXT_MAX, *, may_be_empty: bool = False) 
 
 def json_text() -> Kind:
     def read(value: Any, _: object) -> str:
-        found = plain_text(value)
+        text = plain_text(value)
         try:
-            json.loads(found)
+            json.loads(text)
         except (ValueError, RecursionError):
             raise refusal('is not JSON; write it in single quotes, like \'{"model": "…"}\'') from None
-        return found
+        return text
 
     return Kind("JSON as a string", "'{…}'", read)
 
@@ -256,10 +256,10 @@ def matching(words: str, pattern: re.Pattern[str], cure: str, *, example: str, m
     """A string that matches a pattern."""
 
     def read(value: Any, _: object) -> str:
-        found = plain_text(value, most)
-        if not pattern.fullmatch(found):
-            raise refusal(f"{shown(found)} is not {words}; {cure}")
-        return found
+        text = plain_text(value, most)
+        if not pattern.fullmatch(text):
+            raise refusal(f"{shown(text)} is not {words}; {cure}")
+        return text
 
     return Kind(words, example, read)
 
@@ -269,10 +269,10 @@ def name(most: int = 64, *, reserved: Mapping[str, str] = MappingProxyType({})) 
     plain = matching("a name", _NAME, "use letters, digits, and . _ - after the first", example="name", most=most)
 
     def read(value: Any, reader: SecretReader | None) -> Any:
-        found = plain.read(value, reader)
-        if found in reserved:
-            raise refusal(f"'{found}' means {reserved[found]}; choose another name")
-        return found
+        text = plain.read(value, reader)
+        if text in reserved:
+            raise refusal(f"'{text}' means {reserved[text]}; choose another name")
+        return text
 
     return Kind(plain.words, plain.example, read)
 
@@ -325,12 +325,12 @@ def naming(place: str, words: str, *, example: str, begins: str = "") -> Kind:
     """A string with a placeholder."""
 
     def read(value: Any, _: object) -> str:
-        found = plain_text(value, 2_000)
-        if place not in found:
-            raise refusal(f"{shown(found)} has no placeholder; put {place} where the id belongs")
-        if not found.startswith(begins):
-            raise refusal(f"{shown(found)} is not a path; start it with {begins}")
-        return found
+        text = plain_text(value, 2_000)
+        if place not in text:
+            raise refusal(f"{shown(text)} has no placeholder; put {place} where the id belongs")
+        if not text.startswith(begins):
+            raise refusal(f"{shown(text)} is not a path; start it with {begins}")
+        return text
 
     return Kind(words, example, read)
 
@@ -344,7 +344,7 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
         if not least <= len(value) <= most:
             limit = f"at least {least}" if len(value) < least else f"at most {most}"
             raise refusal(f"has {len(value)} items; give {limit}")
-        found: list[Any] = []
+        elements: list[Any] = []
         faults: list[tuple[str | int, str]] = []
         for index, written in enumerate(value):
             try:
@@ -354,12 +354,12 @@ def listed(item: Kind, words: str, *, least: int = 0, most: int = LIST_MAX, dist
             except Refusal as error:
                 faults.append((index, error.message()))
             else:
-                if distinct and element in found:
+                if distinct and element in elements:
                     faults.append((index, f"{shown(written)} is listed twice; keep one"))
-                found.append(element)
+                elements.append(element)
         if faults:
             raise refusal_inside(faults)
-        return tuple(found)
+        return tuple(elements)
 
     return Kind(words, f"[{item.example}]", read, list_schema(item.schema, least=least, most=most))
 
@@ -369,10 +369,10 @@ def argv() -> Kind:
     words = listed(word, "list of strings: a program and its arguments", least=1)
 
     def read(value: Any, reader: SecretReader | None) -> Any:
-        found = words.read(value, reader)
-        if not found[0].strip():
+        program = words.read(value, reader)
+        if not program[0].strip():
             raise refusal_inside([(0, "is empty; write the name of a program")])
-        return found
+        return program
 
     return Kind(words.words, words.example, read, words.schema)
 
@@ -382,8 +382,8 @@ def argv() -> Kind:
 
 def zone(*, local: bool) -> Kind:
     def read(value: Any, _: object) -> str:
-        found = plain_text(value, 100)
-        return found if local and found == "local" else check_zone(found)
+        text = plain_text(value, 100)
+        return text if local and text == "local" else check_zone(text)
 
     words = "IANA time zone or local" if local else "IANA time zone"
     return Kind(words, '"Europe/Berlin"', read)
@@ -393,17 +393,17 @@ def time_of_day(*, end: bool = False) -> Kind:
     def read(value: Any, _: object) -> str:
         if isinstance(value, time):
             raise refusal(f'{shown(value)} is not a string; write it in quotes, like "{value:%H:%M}"')
-        found = plain_text(value, 100)
-        parse_time_of_day(found, "time", end=end)
-        return found
+        text = plain_text(value, 100)
+        parse_time_of_day(text, "time", end=end)
+        return text
 
     return Kind(f"time of day, 00:00 to {'24:00' if end else '23:59'}", '"09:00"', read)
 
 
 def day() -> Kind:
     def read(value: Any, _: object) -> str:
-        found = str(value) if isinstance(value, date) and not isinstance(value, datetime) else plain_text(value, 100)
-        return parse_date(found, "dates").isoformat()
+        text = str(value) if isinstance(value, date) and not isinstance(value, datetime) else plain_text(value, 100)
+        return parse_date(text, "dates").isoformat()
 
     return Kind("date", '"2026-12-24"', read)
 
@@ -413,17 +413,17 @@ def day() -> Kind:
 
 def host() -> Kind:
     def read(value: Any, _: object) -> str:
-        found = plain_text(value, 253)
-        if found.startswith("[") and found.endswith("]"):
-            raise refusal(f"{shown(found)} has brackets; write the address alone, like ::1")
+        address = plain_text(value, 253)
+        if address.startswith("[") and address.endswith("]"):
+            raise refusal(f"{shown(address)} has brackets; write the address alone, like ::1")
         try:
-            ipaddress.ip_address(found)
+            ipaddress.ip_address(address)
         except ValueError:
-            if not _HOST_NAME.fullmatch(found) or re.fullmatch(r"[\d.]+", found):
+            if not _HOST_NAME.fullmatch(address) or re.fullmatch(r"[\d.]+", address):
                 raise refusal(
-                    f"{shown(found)} is not an address to listen on; write a host without a port, like 127.0.0.1"
+                    f"{shown(address)} is not an address to listen on; write a host without a port, like 127.0.0.1"
                 ) from None
-        return found
+        return address
 
     return Kind("host", '"127.0.0.1"', read)
 
@@ -441,12 +441,12 @@ def network() -> Kind:
     """An address, or a network such as 10.0.0.0/8."""
 
     def read(value: Any, _: object) -> str:
-        found = plain_text(value, 100)
+        address = plain_text(value, 100)
         try:
-            ipaddress.ip_network(found, strict=False)
+            ipaddress.ip_network(address, strict=False)
         except ValueError:
-            raise refusal(f"{shown(found)} is not an address or a network; write it like 127.0.0.1") from None
-        return found
+            raise refusal(f"{shown(address)} is not an address or a network; write it like 127.0.0.1") from None
+        return address
 
     return Kind("address or network", '"127.0.0.1"', read)
 
@@ -463,25 +463,25 @@ def is_private(name: str) -> bool:
 
 def url(*, https: bool = False) -> Kind:
     def read(value: Any, _: object) -> str:
-        found = plain_text(value, 2_000)
-        check_web_address(found, https=https)
-        return found
+        address = plain_text(value, 2_000)
+        check_web_address(address, https=https)
+        return address
 
     words = "https URL (http only on this machine)" if https else "http or https URL"
     return Kind(words, '"https://…"', read)
 
 
-def check_web_address(found: str, *, https: bool = False, password: bool = False) -> None:
+def check_web_address(address: str, *, https: bool = False, password: bool = False) -> None:
     """Refuse an unusable URL. It is quoted only once it is known to contain no password."""
     try:
-        parts = urlsplit(found)
+        parts = urlsplit(address)
         port, server, has_user = parts.port, parts.hostname, "@" in parts.netloc
     except ValueError:
         raise refusal("is not a valid URL; write it like https://host:port/path") from None
     if has_user and not password:
         raise refusal("contains a user or password, which would be shown; remove it from the URL")
-    if parts.scheme not in ("http", "https") or not server or port == 0 or not found.isprintable() or " " in found:
-        quoted = "" if password or has_user or parts.query else f"{shown(found)} "
+    if parts.scheme not in ("http", "https") or not server or port == 0 or not address.isprintable() or " " in address:
+        quoted = "" if password or has_user or parts.query else f"{shown(address)} "
         raise refusal(f"{quoted}is not an http URL; write it like https://host:port/path")
     if https and parts.scheme == "http" and not is_loopback(server):
         raise refusal("sends the key unencrypted; write https:// (http:// is for this machine only)")
@@ -513,18 +513,18 @@ def variables() -> Kind:
     def read(value: Any, reader: SecretReader | None) -> dict[str, str | Secret]:
         if not isinstance(value, Mapping):
             raise refusal(f'{shown(value)} is not a table; write {{NAME = "value"}}')
-        found: dict[str, str | Secret] = {}
+        values: dict[str, str | Secret] = {}
         faults: list[tuple[str | int, str]] = []
         for key, written in value.items():
             try:
-                found[key] = _variable(written, reader)
+                values[key] = _variable(written, reader)
             except Refusal as error:
                 faults.append((key, error.message()))
             if not _VARIABLE.fullmatch(key):
                 faults.append((key, "is not a variable name; use letters, digits and _"))
         if faults:
             raise refusal_inside(faults)
-        return found
+        return values
 
     return Kind("table of strings and secrets", '{NAME = "value"}', read)
 
@@ -566,31 +566,31 @@ def _table_of_secrets(words: str, name: str, wrong: Callable[[str, Secret | None
     def read(value: Any, reader: SecretReader | None) -> dict[str, Secret]:
         if not isinstance(value, Mapping):
             raise refusal(f'{shown(value)} is not a table; write {{{name} = "value"}}')
-        found: dict[str, Secret] = {}
+        secrets: dict[str, Secret] = {}
         faults: list[tuple[str | int, str]] = []
         for key, written in value.items():
             try:
-                found[key] = _reader(reader).secret(written)
+                secrets[key] = _reader(reader).secret(written)
             except Refusal as error:
                 faults.append((key, error.message()))
-            fault = wrong(key, found.get(key))
+            fault = wrong(key, secrets.get(key))
             if fault is not None:
                 faults.append((key, fault))
         if faults:
             raise refusal_inside(faults)
-        return found
+        return secrets
 
     return Kind(words, f'{{{name} = "value"}}', read, {"type": "object"})
 
 
 def store_url() -> Kind:
     def read(value: Any, reader: SecretReader | None) -> SecretUrl:
-        found = _reader(reader).url(value)
-        address = found.reveal()
+        secret_url = _reader(reader).url(value)
+        address = secret_url.reveal()
         if address.startswith("sqlite:///") and len(address) > len("sqlite:///"):
-            return found
+            return secret_url
         if re.match(r"postgres(?:ql)?://.", address):
-            return found
+            return secret_url
         # Not quoted: it may contain a password.
         raise refusal("is not a store; write sqlite:///FILE or postgresql://user@host/database")
 
@@ -599,9 +599,9 @@ def store_url() -> Kind:
 
 def secret_web_address() -> Kind:
     def read(value: Any, reader: SecretReader | None) -> SecretUrl:
-        found = _reader(reader).url(value, hides_path=True)
-        check_web_address(found.reveal(), password=True)
-        return found
+        secret_url = _reader(reader).url(value, hides_path=True)
+        check_web_address(secret_url.reveal(), password=True)
+        return secret_url
 
     return Kind("http or https URL, or a secret", '"https://…"', read)
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from wakeful.config.document import Document, read_document
 from wakeful.config.faults import LocatedError, SettingsRefused
 from wakeful.config.kinds import UNUSED, Reading, masked
-from wakeful.config.messages import faults_of, may_come_of
+from wakeful.config.messages import faults_of, may_follow_from
 from wakeful.config.model import Settings, agent_names
 from wakeful.config.places import Path, dotted
 from wakeful.config.secrets import REDACTED_MIN, Redactor, Secret, SecretReader, SecretUrl, read_regular_file
@@ -156,7 +156,7 @@ def _translated(
     details = error.errors(include_url=False)
     faults = []
     for detail in details[:FAULTS_MAX]:
-        if may_come_of(detail, document.spoilt):
+        if may_follow_from(detail, document.spoilt):
             continue
         for place, message in faults_of(detail, data):
             line = None if place in given else document.places.line_of(place)
@@ -179,20 +179,20 @@ def _loaded(
     written: dict[Path, Any] = {}
     warnings: list[LocatedError] = []
     for place, value, default in leaves(settings):
-        found = _written_at(place, data)
+        raw = _written_at(place, data)
         source = DEFAULT
         if place in given:
             source = Source("option")
-        elif found is not None:
+        elif raw is not None:
             source = Source("file", document.places.line_of(place))
-        if found is not None and _is_unused(settings, place):
+        if raw is not None and _is_unused(settings, place):
             message = "has no effect with this adapter; remove it"
             warnings.append(LocatedError(dotted(place), message, source.line))
         if isinstance(value, Secret | SecretUrl):
             source = _secret_source(value, source)
             warnings += _exposed(place, value, source, path)
         sources[dotted(place)] = source
-        written[place] = _as_written(value, default if found is None else found)
+        written[place] = _as_written(value, default if raw is None else raw)
     return Loaded(
         settings,
         MappingProxyType(sources),
@@ -233,13 +233,13 @@ def _secret_source(value: Secret | SecretUrl, source: Source) -> Source:
 def _exposed(place: Path, value: Secret | SecretUrl, source: Source, path: FilePath) -> list[LocatedError]:
     """Warn about secrets that other users of this machine can read, and those too short to be masked in logs."""
     file = value.origin.path or (path if source.origin == "file" and value.values else None)
-    found = []
+    warnings = []
     if file is not None and _is_open_to_others(file):
         name = value.origin.name or path.name
-        found.append(f"other users of this machine can read it in {name}; run chmod 600 on that file")
+        warnings.append(f"other users of this machine can read it in {name}; run chmod 600 on that file")
     if any(len(text) < REDACTED_MIN for text in value.values):
-        found.append(f"is shorter than {REDACTED_MIN} characters and is not masked in logs; use a longer one")
-    return [LocatedError(dotted(place), message, source.line) for message in found]
+        warnings.append(f"is shorter than {REDACTED_MIN} characters and is not masked in logs; use a longer one")
+    return [LocatedError(dotted(place), message, source.line) for message in warnings]
 
 
 def _is_open_to_others(file: FilePath) -> bool:

@@ -45,7 +45,7 @@ def faults_of(error: ErrorDetails, data: Mapping[str, Any]) -> Iterable[tuple[Pa
             yield path, f"{error['msg']}; correct it"
 
 
-def may_come_of(error: ErrorDetails, spoilt: frozenset[Path]) -> bool:
+def may_follow_from(error: ErrorDetails, spoilt: frozenset[Path]) -> bool:
     """Whether the error may only be a consequence of lines that could not be parsed."""
     path = _path(error)
     if not spoilt or path in spoilt:
@@ -57,7 +57,7 @@ def may_come_of(error: ErrorDetails, spoilt: frozenset[Path]) -> bool:
 
 def kind_of(model: type[Table], field: str) -> Kind | None:
     """The kind of a field; None if it is a choice or a table."""
-    return next((found for found in model.model_fields[field].metadata if isinstance(found, Kind)), None)
+    return next((item for item in model.model_fields[field].metadata if isinstance(item, Kind)), None)
 
 
 def choices_of(model: type[Table], field: str) -> tuple[str, ...]:
@@ -73,8 +73,8 @@ def table_at(path: Path, data: Mapping[str, Any]) -> type[Table] | None:
         case ("heartbeat", "active_hours"):
             return ActiveHoursTable
         case (str(section),) if section not in ENTRIES and section in Settings.model_fields:
-            found = Settings.model_fields[section].annotation
-            return found if isinstance(found, type) and issubclass(found, Table) else None
+            annotation = Settings.model_fields[section].annotation
+            return annotation if isinstance(annotation, type) and issubclass(annotation, Table) else None
         case (str(section), entry) if section in ENTRIES:
             named = data.get(section)
             return ENTRIES[section].model_of(named.get(entry)) if isinstance(named, Mapping) else None

@@ -107,7 +107,7 @@ class Node(Table):
 
     labels: Annotated[
         tuple[str, ...], kinds.listed(kinds.label(), "list of labels", most=LABELS_MAX, distinct=True)
-    ] = setting((), says="what this node is or has; schedules with `runOn` need a node with the label")
+    ] = setting((), says="labels of this node; schedules with `runOn` only run on nodes with such a label")
 
 
 class Schedules(Table):

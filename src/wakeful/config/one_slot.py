@@ -77,13 +77,13 @@ def with_secrets_of(data: Mapping[str, Any], before: Mapping[str, Any]) -> dict[
 
 def secrets_of(slot: AnySlot) -> tuple[str, ...]:
     """The values that must never be shown."""
-    found = [getattr(slot, "api_key", None), *getattr(slot, "env", {}).values()]
-    return tuple(value for secret in found if secret is not None for value in secret.values)
+    secrets = [getattr(slot, "api_key", None), *getattr(slot, "env", {}).values()]
+    return tuple(value for secret in secrets if secret is not None for value in secret.values)
 
 
 def _plain_secrets(data: Mapping[str, Any]) -> list[str]:
-    found = [data.get("apiKey"), *(data["env"].values() if isinstance(data.get("env"), Mapping) else ())]
-    return [value for value in found if isinstance(value, str)]
+    values = [data.get("apiKey"), *(data["env"].values() if isinstance(data.get("env"), Mapping) else ())]
+    return [value for value in values if isinstance(value, str)]
 
 
 def _shown(name: str, value: Any) -> Any:
@@ -94,7 +94,7 @@ def _shown(name: str, value: Any) -> Any:
 
 def _in_json(message: str) -> str:
     """A settings message rewritten for JSON: `api_key = {env = "NAME"}` becomes `"apiKey": {"env": "NAME"}`."""
-    spelt = _SNAKE.sub(lambda found: to_camel(found[0]) if found[0] in _NAMES else found[0], message)
+    spelt = _SNAKE.sub(lambda match: to_camel(match[0]) if match[0] in _NAMES else match[0], message)
     return _SETTING.sub(r'"\1": ', spelt)
 
 

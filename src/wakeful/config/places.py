@@ -66,7 +66,7 @@ class Places:
 
     def at_line(self, line: int) -> Path:
         """The path defined on the line; None if the line is only part of a value."""
-        return max((path for path, found in self.lines.items() if found == line), key=len, default=())
+        return max((path for path, number in self.lines.items() if number == line), key=len, default=())
 
 
 def dotted(path: Path) -> str:
@@ -100,7 +100,7 @@ class _Walk:
     def __init__(self, text: str) -> None:
         self._text = text
         self._at = 0
-        self._starts = [0, *(found.end() for found in re.finditer("\n", text))]
+        self._starts = [0, *(match.end() for match in re.finditer("\n", text))]
         self._arrays: dict[Path, int] = {}
         self._written: dict[Path, int] = {}
         self.lines: dict[Path, int] = {}
@@ -231,15 +231,15 @@ class _Walk:
     def _quoted(self) -> bool:
         is_long = self._text.startswith(('"""', "'''"), self._at)
         for pattern in _LONG if is_long else _SHORT:
-            if found := pattern.match(self._text, self._at):
-                self._at = found.end()
+            if match := pattern.match(self._text, self._at):
+                self._at = match.end()
                 return True
         return False
 
     def _skip(self, pattern: re.Pattern[str]) -> int:
         """Skip what the pattern matches; returns the new position."""
-        if found := pattern.match(self._text, self._at):
-            self._at = found.end()
+        if match := pattern.match(self._text, self._at):
+            self._at = match.end()
         return self._at
 
     def _peek(self) -> str:

@@ -99,14 +99,14 @@ class SecretUrl:
     @property
     def values(self) -> tuple[str, ...]:
         """The values that must never be shown: its passwords, and all of it if it was given by reference."""
-        found = [] if self.origin.kind == "plain" else [self.__value]
+        secrets = [] if self.origin.kind == "plain" else [self.__value]
         parts = urlsplit(self.__value)
         if parts.password:
-            found += [parts.password, unquote(parts.password)]
-        found += [value for name, value in parse_qsl(parts.query) if _TELLING.search(name)]
+            secrets += [parts.password, unquote(parts.password)]
+        secrets += [value for name, value in parse_qsl(parts.query) if _TELLING.search(name)]
         if self.hides_path:
-            found += [part for part in parts.path.split("/") if len(part) >= _PATH_SECRET_MIN]
-        return tuple(found)
+            secrets += [part for part in parts.path.split("/") if len(part) >= _PATH_SECRET_MIN]
+        return tuple(secrets)
 
     def __str__(self) -> str:
         if self.origin.kind != "plain":
@@ -199,14 +199,14 @@ class SecretReader:
         self.files.add(path)
         shown = name if len(name) <= 200 else f"{name[:200]}…"
         try:
-            found = read_regular_file(path, SECRET_MAX)
+            content = read_regular_file(path, SECRET_MAX)
         except FileNotFoundError:
             raise refusal(f"the file {shown} does not exist; create it, readable only by you") from None
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
             raise refusal(f"the file {shown} cannot be read ({why}); name a readable file") from None
         try:
-            return found.decode().strip()
+            return content.decode().strip()
         except UnicodeDecodeError:
             raise refusal(f"the file {shown} is not UTF-8 text; put only the secret into it") from None
 
@@ -265,7 +265,7 @@ def _forms(value: str) -> set[str]:
     forms = {
         value,
         *escaped,
-        *(re.sub(r"%[0-9A-F]{2}", lambda found: found[0].lower(), form) for form in escaped),
+        *(re.sub(r"%[0-9A-F]{2}", lambda match: match[0].lower(), form) for form in escaped),
         json.dumps(value)[1:-1],
         json.dumps(value, ensure_ascii=False)[1:-1],
         repr(value)[1:-1],

@@ -82,9 +82,9 @@ class HttpSlot(SlotTable):
 
     @field_validator("wake_url")
     @classmethod
-    def _can_wake(cls, found: str | None, info: ValidationInfo) -> str | None:
-        _check_wake(found, info, 'wake_url = "https://…"')
-        return found
+    def _can_wake(cls, url: str | None, info: ValidationInfo) -> str | None:
+        _check_wake(url, info, 'wake_url = "https://…"')
+        return url
 
 
 class CommandSlot(SlotTable):
@@ -105,14 +105,14 @@ class CommandSlot(SlotTable):
 
     @field_validator("wake_argv")
     @classmethod
-    def _can_wake(cls, found: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        _check_wake(found, info, 'wake_argv = ["PROGRAM"]')
-        return found
+    def _can_wake(cls, argv: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
+        _check_wake(argv, info, 'wake_argv = ["PROGRAM"]')
+        return argv
 
 
-def _check_wake(found: object, info: ValidationInfo, example: str) -> None:
+def _check_wake(wake: object, info: ValidationInfo, example: str) -> None:
     mode = next((mode for mode in _MODES if info.data.get(mode)), None)
-    if found is None and mode is not None:
+    if wake is None and mode is not None:
         message = f"is missing, and {mode} needs it to wake the slot; write {example}, or remove {mode}"
         raise refusal(message, at=(str(info.field_name),))
 

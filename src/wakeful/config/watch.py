@@ -144,11 +144,11 @@ class SettingsWatch:
             return
         if isinstance(outcome, SettingsRefused):
             self.refused = outcome
-            await _told(self._on_error(outcome))
+            await _await_callback(self._on_error(outcome))
             return
         old, self.current, self.refused = self.current, outcome, None
         if old.settings != outcome.settings:
-            await _told(self._on_change(old, outcome))
+            await _await_callback(self._on_change(old, outcome))
 
     async def _wait_while_saving(self) -> None:
         """Wait for `GRACE` if a file has just become empty and there are settings to lose."""
@@ -192,7 +192,7 @@ class SettingsWatch:
             return
 
 
-async def _told(answer: Awaitable[None] | None) -> None:
+async def _await_callback(answer: Awaitable[None] | None) -> None:
     if inspect.isawaitable(answer):
         await answer
 
@@ -215,10 +215,10 @@ def _marks(files: Iterable[Path]) -> Marks:
 
 def _mark(file: Path) -> tuple[int, ...]:
     try:
-        found = file.stat()
+        status = file.stat()
     except (OSError, ValueError):
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
 
 
 def _is_empty(file: Path) -> bool:

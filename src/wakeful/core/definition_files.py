@@ -56,15 +56,15 @@ def read_files(files: Mapping[str, Any]) -> list[DefinitionFile]:
     if len(files) > FILES_MAX:
         raise Invalid(FieldError("files", f"there are {len(files)}; apply at most {FILES_MAX} at once"))
     errors: list[FieldError] = []
-    found: list[DefinitionFile] = []
+    definitions: list[DefinitionFile] = []
     for path in sorted(files):
         try:
-            found.append(_read(path, files[path]))
+            definitions.append(_read(path, files[path]))
         except Invalid as invalid:
             errors += under(path, invalid)
     if errors:
         raise Invalid(*errors)
-    return found
+    return definitions
 
 
 def under(path: str, invalid: Invalid) -> list[FieldError]:
@@ -128,12 +128,12 @@ def _json(text: str) -> dict[str, Any]:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise ValueError(f"duplicate key {name[:80]!r}")
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _kind(word: str) -> FileKind:

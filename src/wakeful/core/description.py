@@ -179,4 +179,4 @@ def described(cls: type[T], *, name: str = "", says: str = "", **more: Any) -> O
 
 def camel(name: str) -> str:
     """snake_case to camelCase."""
-    return re.sub(r"_([a-z])", lambda found: found[1].upper(), name)
+    return re.sub(r"_([a-z])", lambda match: match[1].upper(), name)

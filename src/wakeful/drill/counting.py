@@ -88,13 +88,13 @@ def count(tx: Tx, expected: Expected, seen: Sequence[Observation], clock: ClockS
     }
     verdict = audit(tx, seen, histories=histories)
     begun = _first_begun(seen)
-    found = {schedule.slug: (schedule, cadence) for schedule, cadence in schedules_of(tx)}
+    stored = {schedule.slug: (schedule, cadence) for schedule, cadence in schedules_of(tx)}
     total = _doubled(verdict)
     for slug, history in histories.items():
-        if slug not in found:
+        if slug not in stored:
             total = total.plus(Counted(lost=1, findings=(f"{slug}: the schedule is gone",)))
             continue
-        schedule, cadence = found[slug]
+        schedule, cadence = stored[slug]
         through = cadence.planned_through if expected.until is None else expected.until
         planned = laws.count_in(history.eras, expected.since, through)
         total = total.plus(_of_schedule(slug, planned, rows_of(tx, schedule.schedule_id), begun, clock, through))

@@ -8,7 +8,7 @@ the load is over, the daemons get time to finish, are stopped in order, and the 
 
 A drill ends within its time: the load takes about two thirds of it, no fault begins that would take longer than is
 left, and anything unfinished at the end counts as lost. Everything is removed in the end, whatever happens
-(`drill.nursery`).
+(`drill.fork_server`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wakeful.drill import plan
 from wakeful.drill.counting import ClockSteps, Counted, Expected, count
 from wakeful.drill.faults import Fault, faults_of
 from wakeful.drill.machine import look_at
-from wakeful.drill.processes import NurseryGone, Processes
+from wakeful.drill.processes import ForkServerGone, Processes
 from wakeful.drill.proxy import Proxy
 from wakeful.drill.scratch import Scratch, make_folder, place_for, reserve_schemas
 from wakeful.drill.stage import DaemonFailed, Stage, unfinished
@@ -52,7 +52,7 @@ STEPPED_WITHIN: Final = 15.0
 """Seconds after which a daemon must have continued, with schedules that run every second."""
 
 NO_TIME: Final = "no time was left for it"
-MORE_TIME: Final = "if the machine is slow or busy, give it more with --minutes"
+MORE_TIME: Final = "if the machine is slow or busy, allow more time with --minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ async def drill(asked: Asked, tell: Tell) -> Report:
                 await processes.until_open()
                 await _Drill(scratch, processes, clock, report, random.Random(asked.seed), tell).run()  # noqa: S311
         except TimeoutError:
-            report.failures.append(f"the time was over before everything was counted; {MORE_TIME}")
+            report.failures.append(f"time ran out before everything was counted; {MORE_TIME}")
     report.seconds = clock.passed
     return report
 
@@ -161,7 +161,7 @@ class _Drill:
             stage = Stage(name, tags, self._scratch, self._processes, proxies)
             try:
                 await act(stage, await stage.open())
-            except (DaemonFailed, NurseryGone, StoreUnavailable) as error:
+            except (DaemonFailed, ForkServerGone, StoreUnavailable) as error:
                 self._report.failures.append(str(error))
             finally:
                 await stage.close()
@@ -177,7 +177,7 @@ class _Drill:
         self._tell(f"{len(load.definitions):,} schedules, daemons are running")
         await self._disturb(stage)
         if all(fault.recovered_in is None or fault.kind == "clock" for fault in self._report.tried):
-            self._report.failures.append(f"there was no time to disturb the daemons; {MORE_TIME}")
+            self._report.failures.append(f"there was no time to inject faults; {MORE_TIME}")
         await stage.heal()
         self._tell("waiting until every run has ended")
         await self._finish(stage)
@@ -232,7 +232,7 @@ class _Drill:
                     await asyncio.sleep(0.3)
         except TimeoutError:
             left = await stage.look(unfinished)
-            self._report.failures.append(f"{left} schedules had not finished when the time was over; {MORE_TIME}")
+            self._report.failures.append(f"{left} schedules had not finished when time ran out; {MORE_TIME}")
         self._report.failures += await stage.stop()
 
     # --- the stage of the clock --------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class _Drill:
                 self._note(Tried("clock", words, None, NO_TIME))
             if time.monotonic() - began > STEPPED_WITHIN:
                 after = f"after its clock was stepped {words}" if words else "after its start"
-                self._report.failures.append(f"{after}, a daemon did not go on; {MORE_TIME}")
+                self._report.failures.append(f"{after}, a daemon did not resume; {MORE_TIME}")
             return False
         if words:
             self._note(Tried("clock", words, time.monotonic() - began))
@@ -288,7 +288,7 @@ async def _scratch(asked: Asked) -> AsyncIterator[Scratch]:
             scratch = Scratch(folder, reserved.server, reserved.schemas)
         yield scratch
     finally:
-        scratch.remove()  # the nursery has done it, unless it was killed
+        scratch.remove()  # the fork server has done it, unless it was killed
         if reserved is not None:
             reserved.connection.close()
         os.close(lock)

@@ -94,10 +94,10 @@ class FailingStore:
         if failpoint.act == "freeze":
             return await self._freeze(name, operation)
         if failpoint.point == "held":
-            told = threading.Event()  # the caller has its result, although the commit is held back
+            returned = threading.Event()  # the caller has its result, although the commit is held back
             loop = asyncio.get_running_loop()
-            answer = await self._inner.write(lambda tx: self._hold(operation, tx, loop, told))
-            told.set()
+            answer = await self._inner.write(lambda tx: self._hold(operation, tx, loop, returned))
+            returned.set()
             self._count(name, operation, answer)
             return answer
         self._left -= 1
@@ -116,16 +116,18 @@ class FailingStore:
             os.kill(os.getpid(), signal.SIGSTOP)
         return answer
 
-    def _hold(self, operation: Callable[[Tx], T], tx: Tx, loop: asyncio.AbstractEventLoop, told: threading.Event) -> T:
+    def _hold(
+        self, operation: Callable[[Tx], T], tx: Tx, loop: asyncio.AbstractEventLoop, returned: threading.Event
+    ) -> T:
         """On the writer's thread, inside the transaction: hold back its commit, and die instead of committing. A claim
         or a mark of too few attempts is let through: perhaps no target would see anything of it."""
         answer = operation(tx)
         name = name_of(operation)
         if name not in _HELD_MIN or _attempts(name, answer) >= _HELD_MIN[name]:
-            before_commit(tx, partial(self._die_late, loop, told))
+            before_commit(tx, partial(self._die_late, loop, returned))
         return answer
 
-    def _die_late(self, loop: asyncio.AbstractEventLoop, told: threading.Event) -> None:
+    def _die_late(self, loop: asyncio.AbstractEventLoop, returned: threading.Event) -> None:
         """Die after a while, and later if the caller has its result: then what it does reaches its target."""
         self._left -= 1
         if self._left == 0:
@@ -134,7 +136,7 @@ class FailingStore:
                 turned = threading.Event()
                 loop.call_soon_threadsafe(turned.set)
                 turned.wait(ACTED_WITHIN)
-            if told.is_set():
+            if returned.is_set():
                 time.sleep(ACTED_WITHIN)
             die()
 

@@ -50,7 +50,7 @@ def faults_of(stage: Stage) -> list[Fault]:
     return [
         *(in_attempt, first, *frozen, *early, in_attempt),
         *of_store,
-        Fault("restart", "in order, with runs in progress", _restart(victim)),
+        Fault("restart", "cleanly, with runs in progress", _restart(victim)),
         *kills.values(),
         *(_special(stage, victim, operation, point) for operation in _SPECIAL for point in _POINTS),
         Fault("kill", "at a random moment", _kill(victim)),
@@ -214,7 +214,7 @@ def _cut(*tags: str) -> Callable[[Stage], Awaitable[None]]:
             stage.proxies[tag].cut()
         await asyncio.sleep(PAST_LEASE if len(tags) == 1 else 1.0)
         for tag in tags:
-            stage.proxies[tag].mend()
+            stage.proxies[tag].reconnect()
 
     return perform
 

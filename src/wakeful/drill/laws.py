@@ -108,7 +108,7 @@ def _counts_right(name: str, eras: Sequence[Era], row: Run, last: Instant) -> It
     if counted != row.instants:
         yield f"L1 {name}: {describe(row)} says {row.instants} instants; there are {counted}"
     if row.outcome not in NOT_RUN:
-        yield f"L1 {name}: {describe(row)} ran, and stands for more than one instant"
+        yield f"L1 {name}: {describe(row)} ran, but covers more than one instant"
 
 
 # -- L2: one run per instant ------------------------------------------------------------------------------------------
@@ -196,9 +196,9 @@ def next_in(eras: Sequence[Era], t: Instant) -> Instant | None:
         until = eras[index + 1].after if index + 1 < len(eras) else None
         if until is not None and until <= t:
             continue
-        found = next_after(era.timing, max(t, era.after))
-        if found is not None and (until is None or found <= until):
-            return found
+        instant = next_after(era.timing, max(t, era.after))
+        if instant is not None and (until is None or instant <= until):
+            return instant
     return None
 
 

@@ -6,7 +6,7 @@ What should be in the ledger is counted from the definitions; the scheduler's ow
 only used to know how far it claims to have planned. What really happened comes from outside, as observations that
 targets wrote themselves. Both are compared with the rows:
 
-- `missing`: a planned instant that no row covers, or a run that is said to have succeeded and was never seen;
+- `missing`: a planned instant that no row covers, or a run that is recorded as succeeded but was never seen;
 - `extra`: a row where nothing was planned, a second row of an instant, an attempt that was not recorded, one too many;
 - `overlapping`: rows that cover an instant twice, attempts of one run or of one lane at the same time.
 
@@ -209,9 +209,11 @@ def _of_runs(
             for sentence in laws.unknown_is_not_repeated(slug, row, ended, of_run):
                 yield Finding("extra", slug, sentence)
         if of_run and row.outcome in NOT_RUN and row.attempt == 0:
-            yield Finding("extra", slug, f"{laws.describe(row)} did not run, and was seen to begin")
+            yield Finding("extra", slug, f"{laws.describe(row)} is recorded as not run, but was seen to start")
         if seen is not None and not of_run and row.outcome == "succeeded":
-            yield Finding("missing", slug, f"{laws.describe(row)} is said to have succeeded, and nobody saw it")
+            yield Finding(
+                "missing", slug, f"{laws.describe(row)} is recorded as succeeded, but was never seen to start"
+            )
 
 
 def _as_seen(row: Run, observation: Observation) -> laws.Seen:

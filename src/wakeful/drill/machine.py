@@ -75,7 +75,7 @@ class Mount(NamedTuple):
 
 def mount_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> Mount | None:
     """The mount that a folder is on; None where the system does not say."""
-    where, found = Path(os.path.realpath(folder)), None
+    where, mount = Path(os.path.realpath(folder)), None
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
@@ -85,9 +85,9 @@ def mount_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> Mount
         fields, kinds = mounted.split(), about.split()
         if len(fields) < 6 or len(kinds) < 3 or not where.is_relative_to(fields[4].replace("\\040", " ")):
             continue
-        if found is None or len(fields[4]) >= len(found.point):
-            found = Mount(fields[4], kinds[0], frozenset((fields[5] + "," + kinds[2]).split(",")))
-    return found
+        if mount is None or len(fields[4]) >= len(mount.point):
+            mount = Mount(fields[4], kinds[0], frozenset((fields[5] + "," + kinds[2]).split(",")))
+    return mount
 
 
 def sync(folder: Path, mount: Mount | None) -> Fact:
@@ -229,10 +229,10 @@ def _sleep_of_mac() -> Fact:
     settings = dict(line.split()[:2] for line in _ask("pmset", "-g").splitlines() if len(line.split()) >= 2)
     minutes = settings.get("sleep", "")
     if not minutes.isdigit():
-        return fact("unknown", "this system does not say whether it sleeps")
+        return fact("unknown", "this system does not say whether it goes to sleep automatically")
     if minutes == "0":
-        return fact("ok", "it does not sleep by itself")
-    return fact("warning", f"it sleeps after {minutes} idle minutes, and nothing fires meanwhile")
+        return fact("ok", "it does not go to sleep automatically")
+    return fact("warning", f"it goes to sleep after {minutes} idle minutes, and nothing fires meanwhile")
 
 
 def _read(path: Path) -> str:

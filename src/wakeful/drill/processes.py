@@ -1,4 +1,4 @@
-"""The drill's processes, started through the nursery (`drill.nursery`)."""
+"""The drill's processes, started through the fork server (`drill.fork_server`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WITHHELD: Final = ("WAKEFUL_", "NOTIFY_SOCKET", "LISTEN_")
 """Variables that configure the user's own daemon; the drill's daemons must not get them."""
 
 
-class NurseryGone(Exception):
+class ForkServerGone(Exception):
     """The process that starts the others has ended."""
 
 
@@ -29,7 +29,7 @@ class Process:
         self.ready = asyncio.Event()
         self.ended = asyncio.Event()
         self.status: int | None = None
-        self.told: dict[str, Any] = {}
+        self.report: dict[str, Any] = {}
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless it has ended."""
@@ -50,8 +50,8 @@ class Process:
 class Processes:
     """Starts processes, and ends them all."""
 
-    def __init__(self, nursery: asyncio.subprocess.Process) -> None:
-        self._nursery = nursery
+    def __init__(self, fork_server: asyncio.subprocess.Process) -> None:
+        self._fork_server = fork_server
         self._starting: dict[str, asyncio.Future[Process]] = {}
         self._alive: dict[int, Process] = {}
         self._by_tag: dict[str, Process] = {}
@@ -60,18 +60,18 @@ class Processes:
 
     @classmethod
     async def open(cls, scratch: Scratch) -> Processes:
-        """Start the nursery. Its own session keeps Ctrl-C away from it: the drill ends everything in order."""
+        """Start the fork server. Its own session keeps Ctrl-C away from it: the drill ends everything in order."""
         kept = {name: value for name, value in os.environ.items() if not name.startswith(_WITHHELD)}
-        with (scratch.folder / "nursery.log").open("ab") as errors:
-            nursery = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "wakeful.drill.nursery"),
+        with (scratch.folder / "fork-server.log").open("ab") as errors:
+            fork_server = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-m", "wakeful.drill.fork_server"),
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=errors,
                 env=kept,
                 start_new_session=True,
             )
-        processes = cls(nursery)
+        processes = cls(fork_server)
         processes._say(scratch.as_json())
         return processes
 
@@ -79,7 +79,7 @@ class Processes:
         """Wait until it has imported everything."""
         await self._open.wait()
         if self._reading.done():
-            raise NurseryGone("the drill cannot start its daemons")
+            raise ForkServerGone("the drill cannot start its daemons")
 
     async def start(self, tag: str, role: str, **request: object) -> Process:
         """Start a process, without waiting until it is ready."""
@@ -89,16 +89,16 @@ class Processes:
         return await future
 
     async def close(self) -> None:
-        """End everything; the nursery removes everything the drill created."""
-        if self._nursery.stdin is not None:
-            self._nursery.stdin.close()
+        """End everything; the fork server removes everything the drill created."""
+        if self._fork_server.stdin is not None:
+            self._fork_server.stdin.close()
         try:
             async with asyncio.timeout(CLOSED_WITHIN):
-                await self._nursery.wait()
+                await self._fork_server.wait()
         except TimeoutError:
-            self._nursery.kill()
-            await self._nursery.wait()
-        if self._nursery.returncode != 0:  # it was killed, and could not end the others
+            self._fork_server.kill()
+            await self._fork_server.wait()
+        if self._fork_server.returncode != 0:  # it was killed, and could not end the others
             for process in self._alive.values():
                 with suppress(ProcessLookupError):
                     os.kill(process.pid, signal.SIGKILL)
@@ -106,13 +106,13 @@ class Processes:
         await asyncio.gather(self._reading, return_exceptions=True)
 
     def _say(self, request: dict[str, Any]) -> None:
-        assert self._nursery.stdin is not None  # noqa: S101 - it was opened with a pipe
-        self._nursery.stdin.write(json.dumps(request).encode() + b"\n")
+        assert self._fork_server.stdin is not None  # noqa: S101 - it was opened with a pipe
+        self._fork_server.stdin.write(json.dumps(request).encode() + b"\n")
 
     async def _read(self) -> None:
-        assert self._nursery.stdout is not None  # noqa: S101 - it was opened with a pipe
+        assert self._fork_server.stdout is not None  # noqa: S101 - it was opened with a pipe
         try:
-            async for line in self._nursery.stdout:
+            async for line in self._fork_server.stdout:
                 self._hear(json.loads(line))
         finally:
             self._open.set()
@@ -120,7 +120,7 @@ class Processes:
                 process.ended.set()
             for future in self._starting.values():
                 if not future.done():
-                    future.set_exception(NurseryGone("the drill cannot start its daemons"))
+                    future.set_exception(ForkServerGone("the drill cannot start its daemons"))
 
     def _hear(self, said: dict[str, Any]) -> None:
         match said["is"]:
@@ -131,7 +131,7 @@ class Processes:
                 self._starting.pop(said["tag"]).set_result(process)
             case "ready":
                 process = self._by_tag[said["tag"]]
-                process.told = said
+                process.report = said
                 process.ready.set()
             case "ended":
                 process = self._alive.pop(said["pid"])

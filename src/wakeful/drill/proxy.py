@@ -40,7 +40,7 @@ class Proxy:
         for task in list(self._open):
             task.cancel()
 
-    def mend(self) -> None:
+    def reconnect(self) -> None:
         """Let connections through again."""
         self._is_cut = False
 

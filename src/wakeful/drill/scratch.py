@@ -80,30 +80,30 @@ def place_for(home: Path) -> Path:
     there = home
     while not there.exists():
         there = there.parent
-    beside = there if there != home else home.parent
-    is_same_disk = beside.stat().st_dev == there.stat().st_dev
-    return beside if is_same_disk and os.access(beside, os.W_OK | os.X_OK) else there
+    parent = there if there != home else home.parent
+    is_same_disk = parent.stat().st_dev == there.stat().st_dev
+    return parent if is_same_disk and os.access(parent, os.W_OK | os.X_OK) else there
 
 
-def make_folder(beside: Path) -> tuple[Path, int]:
+def make_folder(parent: Path) -> tuple[Path, int]:
     """Create and lock a scratch folder; returns it and the lock."""
-    free = shutil.disk_usage(beside).free
+    free = shutil.disk_usage(parent).free
     if free < FREE_MIN:
-        raise CannotDrill(f"only {free // 1_000_000} MB are free in {beside}", "free some space: a drill needs 200 MB")
-    _remove_leftovers(beside)
-    folder = beside / f"{PREFIX}{secrets.token_hex(4)}"
+        raise CannotDrill(f"only {free // 1_000_000} MB are free in {parent}", "free some space: a drill needs 200 MB")
+    _remove_leftovers(parent)
+    folder = parent / f"{PREFIX}{secrets.token_hex(4)}"
     try:
         folder.mkdir(mode=0o700)
         lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise CannotDrill(f"{beside} cannot be used ({error.strerror})", "choose another --home") from error
+        raise CannotDrill(f"{parent} cannot be used ({error.strerror})", "choose another --home") from error
     return folder, lock
 
 
-def _remove_leftovers(beside: Path) -> None:
-    for folder in beside.glob(f"{PREFIX}*"):
+def _remove_leftovers(parent: Path) -> None:
+    for folder in parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             lock = os.open(folder / LOCK, os.O_RDWR | os.O_CLOEXEC)
             try:

@@ -37,7 +37,7 @@ mirror = "off"
 
 
 class DaemonFailed(Exception):
-    """A daemon of the drill did not start, or ended by itself."""
+    """A daemon of the drill did not start, or exited unexpectedly."""
 
 
 class Stage:
@@ -78,14 +78,14 @@ class Stage:
         self._witness = await self._processes.start(f"{self.name}-witness", "witness", file=self._file.name)
         self._opened = await open_store(self.url)
         await self._witness.until_ready()
-        return f"http://127.0.0.1:{self._witness.told['port']}"
+        return f"http://127.0.0.1:{self._witness.report['port']}"
 
     async def kill_with_next_attempt(self, tag: str) -> None:
         """Let the witness kill this daemon in the middle of an attempt."""
         import aiohttp
 
         assert self._witness is not None  # noqa: S101 - it is started first
-        address = f"http://127.0.0.1:{self._witness.told['port']}/arm"
+        address = f"http://127.0.0.1:{self._witness.report['port']}/arm"
         victim = {"pid": str(self._daemons[tag].pid)}
         async with aiohttp.ClientSession() as session, session.post(address, params=victim) as response:
             response.raise_for_status()
@@ -189,7 +189,7 @@ class Stage:
         """Reverse every disturbance, and start daemons that are down."""
         for tag in self.tags:
             if tag in self.proxies:
-                self.proxies[tag].mend()
+                self.proxies[tag].reconnect()
             daemon = self._daemons.get(tag)
             clock = self._controls[tag].clock
             if daemon is None or daemon.ended.is_set():
@@ -206,7 +206,7 @@ class Stage:
             daemon.send(signal.SIGTERM)
         await asyncio.gather(*(daemon.ended.wait() for daemon in self._daemons.values()))
         return [
-            f"daemon {tag} did not stop in order (status {daemon.status}): {self.log(tag)}"
+            f"daemon {tag} did not shut down cleanly (status {daemon.status}): {self.log(tag)}"
             for tag, daemon in self._daemons.items()
             if daemon.status != 0
         ]
@@ -220,7 +220,7 @@ class Stage:
     def _check_daemons(self) -> None:
         for tag, daemon in self._daemons.items():
             if daemon.ended.is_set():
-                raise DaemonFailed(f"a daemon ended by itself (status {daemon.status}): {self.log(tag)}")
+                raise DaemonFailed(f"a daemon exited unexpectedly (status {daemon.status}): {self.log(tag)}")
 
 
 def _is_stopped(pid: int) -> bool:

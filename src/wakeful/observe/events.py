@@ -26,7 +26,7 @@ class EventBatch(NamedTuple):
     expand: Callable[[int], Data]
 
 
-def told(fact: Fact, slugs: Slugs) -> EventBatch | None:
+def batch_of(fact: Fact, slugs: Slugs) -> EventBatch | None:
     """The fact as a batch of events; None if it is only for metrics or traces."""
     match fact:
         case sink.RunsClaimed(at, runs):

@@ -131,29 +131,29 @@ def _saved(changes: Sequence[Change]) -> tuple[Sequence[Run], list[int]]:
 
 
 def _counted(runs: Sequence[Run], instants: Sequence[int], outcome: str) -> tuple[list[Run], list[int]]:
-    found = [(run, count) for run, count in zip(runs, instants, strict=True) if run.outcome == outcome]
-    return [run for run, _ in found], [count for _, count in found]
+    pairs = [(run, count) for run, count in zip(runs, instants, strict=True) if run.outcome == outcome]
+    return [run for run, _ in pairs], [count for _, count in pairs]
 
 
 def _schedule_changes(changes: Sequence[Change]) -> list[ScheduleChange]:
     """Created, edited and removed schedules, then those that were halted or resumed, each in its last state."""
-    found: list[ScheduleChange] = []
+    listed: list[ScheduleChange] = []
     begun = [beginning for change in _all(changes, CadencesBegun) for beginning in change.beginnings]
     disabled = {key for beginning in begun if beginning.cadence.state == "disabled" for key in beginning.schedule_ids}
     for new, schedule_ids in _all(changes, SchedulesAdded):
         for row, schedule_id in zip(new, schedule_ids, strict=True):
             if schedule_id is not None:
                 reason = "disabled" if schedule_id in disabled else None
-                found.append(ScheduleChange(schedule_id, "created", 1, reason, row.slug))
+                listed.append(ScheduleChange(schedule_id, "created", 1, reason, row.slug))
     for change in _all(changes, SchedulesSaved):
         for schedule in change.rows:
             kind: ScheduleChangeKind = "edited" if schedule.deleted_at is None else "removed"
-            found.append(ScheduleChange(schedule.schedule_id, kind, schedule.version, None, schedule.slug))
-    removed = {change.schedule_id for change in found if change.kind == "removed"}
+            listed.append(ScheduleChange(schedule.schedule_id, kind, schedule.version, None, schedule.slug))
+    removed = {change.schedule_id for change in listed if change.kind == "removed"}
     turned = {cadence.schedule_id: cadence for change in _all(changes, CadencesSaved) for cadence in change.turned}
     for cadence in turned.values():
         if cadence.schedule_id not in removed:
             kind = _KIND_OF_STATE[cadence.state]
-            found.append(ScheduleChange(cadence.schedule_id, kind, cadence.version, cadence.state_reason))
+            listed.append(ScheduleChange(cadence.schedule_id, kind, cadence.version, cadence.state_reason))
     done = [run for change in _all(changes, SchedulesDone) for run in change.runs]
-    return found + [ScheduleChange(run.schedule_id, "done", run.version, None) for run in done]
+    return listed + [ScheduleChange(run.schedule_id, "done", run.version, None) for run in done]

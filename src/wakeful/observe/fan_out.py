@@ -124,10 +124,10 @@ class FanOut:
                 unknown.update(run.schedule_id for run in fact.runs if run.schedule_id not in slugs)
         return unknown - self._nameless if unknown else unknown
 
-    def _learn(self, found: dict[int, str]) -> None:
-        if len(self._slugs) + len(found) > NAMES_MAX:
+    def _learn(self, slugs: dict[int, str]) -> None:
+        if len(self._slugs) + len(slugs) > NAMES_MAX:
             self._slugs.clear()
-        self._slugs.update(found)
+        self._slugs.update(slugs)
 
     async def _ask(self) -> None:
         try:

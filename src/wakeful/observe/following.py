@@ -113,10 +113,10 @@ class Following:
     async def _read(self) -> bool:
         """Append the events of other processes; returns whether there may be more already."""
         seq = self._seq
-        found = await self._store.read(lambda tx: tx.bus.after(seq, reader=self._name, limit=READ_MAX))
-        for row in found:
+        rows = await self._store.read(lambda tx: tx.bus.after(seq, reader=self._name, limit=READ_MAX))
+        for row in rows:
             self._take(row)
-        return len(found) == READ_MAX
+        return len(rows) == READ_MAX
 
     def _take(self, row: Relayed) -> None:
         is_missing = row.seq != self._seq + 1

@@ -54,21 +54,21 @@ class LogFile:
         if self._fd is None:
             self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
             self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
-            found = os.fstat(self._fd)
-            self._identity = (found.st_dev, found.st_ino)
+            status = os.fstat(self._fd)
+            self._identity = (status.st_dev, status.st_ino)
             self._is_cut = False
-            if stat.S_ISREG(found.st_mode):
+            if stat.S_ISREG(status.st_mode):
                 os.fchmod(self._fd, FILE_MODE)  # it may have existed with wider permissions
                 # A crash or a full disk may have left a partial line.
-                self._is_cut = found.st_size > 0 and os.pread(self._fd, 1, found.st_size - 1) != b"\n"
+                self._is_cut = status.st_size > 0 and os.pread(self._fd, 1, status.st_size - 1) != b"\n"
         return self._fd
 
     def _is_in_place(self) -> bool:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return False
-        return (found.st_dev, found.st_ino) == self._identity
+        return (status.st_dev, status.st_ino) == self._identity
 
 
 class DayFiles:
@@ -100,8 +100,8 @@ class DayFiles:
         """Remove files of days that are no longer kept; other files in the folder are not touched."""
         oldest = datetime.fromisoformat(today).replace(tzinfo=UTC) - timedelta(days=self.days - 1)
         for path in self._folder.iterdir():
-            found = _DAY_FILE.fullmatch(path.name)
-            if found is not None and found[1] < oldest.date().isoformat():
+            match = _DAY_FILE.fullmatch(path.name)
+            if match is not None and match[1] < oldest.date().isoformat():
                 path.unlink(missing_ok=True)
 
 

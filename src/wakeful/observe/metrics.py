@@ -71,7 +71,7 @@ METRICS: Final = (
     MetricName("wakeful_nodes_live", "gauge", (), "nodes with a live lease"),
     MetricName("wakeful_runs_running", "gauge", (), "running runs, on all nodes"),
     MetricName("wakeful_runs_waiting", "gauge", (), "waiting runs"),
-    MetricName("wakeful_runs_stuck", "gauge", (), "runs that could not be ended"),
+    MetricName("wakeful_runs_stuck", "gauge", (), "runs that could not be stopped"),
     MetricName("wakeful_overdue_seconds", "gauge", (), "how long the oldest due alarm has been overdue"),
     MetricName("wakeful_schedules_failing", "gauge", (), "schedules whose health is failing, 1000 at most"),
     MetricName("wakeful_schedules_late", "gauge", (), "schedules whose health is late, 1000 at most"),

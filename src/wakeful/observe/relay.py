@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
-from wakeful.observe.events import EventBatch, told
+from wakeful.observe.events import EventBatch, batch_of
 from wakeful.observe.fan_out import FanOut
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Fact, Slugs
@@ -107,7 +107,7 @@ class Relay:
 
     def _listen(self, facts: Sequence[Fact], slugs: Slugs) -> None:
         for fact in facts:
-            batch = told(fact, slugs)
+            batch = batch_of(fact, slugs)
             if batch is not None and batch.size:
                 self._put(batch)
 

@@ -68,7 +68,7 @@ def span_of_run(run: Run, context: RunContext) -> Span:
         context.node,
         _known(attributes),
         _error(run.error) if run.outcome in ERRORS else None,
-        tuple(run_of(idempotency_key(context.store_id, one)) for one in context.created_by),
+        tuple(run_of(idempotency_key(context.store_id, creator)) for creator in context.created_by),
     )
 
 

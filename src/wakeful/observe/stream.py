@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.refusals import Conflict
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.observe.events import EventBatch, told
+from wakeful.observe.events import EventBatch, batch_of
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Fact, Slugs
 
@@ -57,13 +57,13 @@ class _Batch(NamedTuple):
 
     first_id: int
     first_seq: int
-    told: EventBatch
+    events: EventBatch
 
     def event(self, index: int) -> Event:
-        told = self.told
-        data = told.expand(index)
-        what = data.get("what", told.what)
-        return Event(self.first_id + index, told.stream, self.first_seq + index, told.at, what, data)
+        events = self.events
+        data = events.expand(index)
+        what = data.get("what", events.what)
+        return Event(self.first_id + index, events.stream, self.first_seq + index, events.at, what, data)
 
 
 class Stream:
@@ -98,7 +98,7 @@ class Stream:
     def listen(self, facts: Sequence[Fact], slugs: Slugs) -> None:
         """Take facts from a fan-out."""
         for fact in facts:
-            batch = told(fact, slugs)
+            batch = batch_of(fact, slugs)
             if batch is not None and batch.size:
                 self.append(batch)
 
@@ -119,11 +119,11 @@ class Stream:
         self._next_seq[batch.stream] = seq + batch.size
         self._ring.append(kept)
         self._kept += batch.size
-        while self._kept - self._ring[0].told.size >= self._kept_max:
+        while self._kept - self._ring[0].events.size >= self._kept_max:
             gone = self._ring.popleft()
-            self._kept -= gone.told.size
-            self._first_id = gone.first_id + gone.told.size
-            self._lost_seq[gone.told.stream] = gone.first_seq + gone.told.size - 1
+            self._kept -= gone.events.size
+            self._first_id = gone.first_id + gone.events.size
+            self._lost_seq[gone.events.stream] = gone.first_seq + gone.events.size - 1
         if self._handlers:
             self._hand_over(kept)
         for subscription in self._subscriptions:
@@ -144,10 +144,10 @@ class Stream:
 
     def _hand_over(self, batch: _Batch) -> None:
         for key, (stream, handler) in list(self._handlers.items()):
-            if stream is not None and stream != batch.told.stream:
+            if stream is not None and stream != batch.events.stream:
                 continue
             try:
-                for index in range(batch.told.size):
+                for index in range(batch.events.size):
                     handler(batch.event(index))
             except Exception:  # a handler must not be able to block the engine
                 self._handlers.pop(key, None)
@@ -190,14 +190,18 @@ class Stream:
             if len(events) >= limit:
                 break
             start = max(subscription.next_id - batch.first_id, 0)
-            stop = min(batch.told.size, start + limit - len(events))
-            if subscription.streams is None or batch.told.stream == RESET or batch.told.stream in subscription.streams:
+            stop = min(batch.events.size, start + limit - len(events))
+            if (
+                subscription.streams is None
+                or batch.events.stream == RESET
+                or batch.events.stream in subscription.streams
+            ):
                 events += [batch.event(index) for index in range(start, stop)]
             else:
-                stop = batch.told.size
+                stop = batch.events.size
             if stop > start:
                 subscription.next_id = batch.first_id + stop
-                subscription.seen[batch.told.stream] = batch.first_seq + stop - 1
+                subscription.seen[batch.events.stream] = batch.first_seq + stop - 1
         return events
 
     def _lost(self, subscription: "Subscription") -> int | None:
@@ -224,7 +228,7 @@ class Stream:
         for batch in self._ring:
             if batch.first_id >= next_id:
                 break
-            seen[batch.told.stream] = batch.first_seq + min(batch.told.size, next_id - batch.first_id) - 1
+            seen[batch.events.stream] = batch.first_seq + min(batch.events.size, next_id - batch.first_id) - 1
         return seen
 
     def _reset(self, subscription: "Subscription", reason: str, missed: int | None) -> Event:

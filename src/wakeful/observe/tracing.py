@@ -95,7 +95,7 @@ class Tracing:
             return TracingTrouble(f"runs are not traced: [otel] {self._missing}", self._missing.partition("; ")[2])
         if self._export is None or self._export.trouble is None:
             return None
-        sentence = f"the collector at {self.endpoint} does not take spans ({self.lost} lost): {self._export.trouble}"
+        sentence = f"the collector at {self.endpoint} does not accept spans ({self.lost} lost): {self._export.trouble}"
         return TracingTrouble(sentence, "check that it runs, and that [otel] endpoint is its OTLP/HTTP address")
 
     def traceparent(self, store_id: str, run: Run) -> str | None:
@@ -246,11 +246,14 @@ class _Reader:
         ids: dict[int, list[int]] = {}
         for run in settled:
             replayed, made = replays.get(run.run_id), owned.get(run.schedule_id)
-            found = (None if replayed is None else replayed.replay_of, None if made is None else made.run_id)
-            ids[run.run_id] = [run_id for run_id in found if run_id is not None]
-        wanted = sorted({run_id for found in ids.values() for run_id in found})
+            causes = (None if replayed is None else replayed.replay_of, None if made is None else made.run_id)
+            ids[run.run_id] = [run_id for run_id in causes if run_id is not None]
+        wanted = sorted({run_id for created_by in ids.values() for run_id in created_by})
         rows = self._tx.runs.lock(wanted) if wanted else {}
-        return {run_id: tuple(rows[one] for one in found if one in rows) for run_id, found in ids.items()}
+        return {
+            run_id: tuple(rows[creator] for creator in created_by if creator in rows)
+            for run_id, created_by in ids.items()
+        }
 
     def _context(self, run: Run, owner: int | None) -> RunContext:
         schedule = self._schedules.get(run.schedule_id)

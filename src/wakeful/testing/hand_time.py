@@ -51,7 +51,7 @@ class HandTime:
         return any(wait.task is task and wait.is_sleep for wait in self._waits)
 
     @property
-    def has_guests(self) -> bool:
+    def has_guest_waits(self) -> bool:
         return any(wait.is_guest for wait in self._waits)
 
     def next_wait(self) -> "asyncio.Future[None]":

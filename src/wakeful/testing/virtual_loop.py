@@ -103,9 +103,9 @@ class Process:
 
     def _adopt(self, task: "asyncio.Task[Any]") -> None:
         self._tasks[task] = None
-        task.add_done_callback(self._disown, context=_NOBODY)
+        task.add_done_callback(self._forget_task, context=_NOBODY)
 
-    def _disown(self, task: "asyncio.Task[Any]") -> None:
+    def _forget_task(self, task: "asyncio.Task[Any]") -> None:
         self._tasks.pop(task, None)
 
     def hold(self, handle: "_Handle | _Timer") -> None:

@@ -145,7 +145,7 @@ class VirtualTime:
         """Move the clock for test code that waits on it, one step at a time."""
         while True:
             begun = self._true.next_wait()
-            while self._true.has_guests:
+            while self._true.has_guest_waits:
                 async with self._moving:
                     await self._step()
                 await asyncio.sleep(0)
@@ -157,7 +157,7 @@ class VirtualTime:
         except TimeoutError as error:  # the waiting code has its own limit, which is reached by moving on
             log.warning("%s", error)
         step = self._true.next_at()
-        if self._true.has_guests and step is not None:
+        if self._true.has_guest_waits and step is not None:
             self._true.move_to(step)
 
 

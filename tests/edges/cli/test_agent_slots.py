@@ -1,6 +1,7 @@
 """The usage windows of an agent, from a turn of its program to `wakeful slots`, REST and the metrics."""
 
 import json
+import re
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -19,9 +20,14 @@ class Limited:
         self.home = folder / "wakeful"
         self.home.mkdir(mode=0o700)
         self.player = replay.install(folder / "bin", "claude", "limit")
-        reset = str(replay.recording("claude", "limit").reset_at)
+        recorded = replay.recording("claude", "limit").reset_at
+        assert recorded is not None
+        shift = int(time.time()) + 3_600 - recorded
         steps = folder / "bin" / "steps.json"
-        steps.write_text(steps.read_text().replace(reset, str(int(time.time()) + 3_600)))
+        text = steps.read_text()
+        for reset in set(re.findall(r"resetsAt\W+(\d{10})", text)):  # of both windows: the longer one ends later
+            text = text.replace(reset, str(int(reset) + shift))
+        steps.write_text(text)
         settings = f'[agents.coder]\nadapter = "claude"\nprogram = "{self.player.path}"\n'
         (self.home / "wakeful.toml").write_text(settings)
 

@@ -72,7 +72,7 @@ def test_a_second_daemon_says_who_holds_the_home(cli: Cli) -> None:
     """It exits with 1 and leaves the first one alone."""
     said = cli.run("up", "--port", "0")
     assert (said.code, said.out) == (1, "")
-    assert "is held by process" in said.err
+    assert "is in use by process" in said.err
     assert cli.ask("status").code == 0
 
 
@@ -280,7 +280,7 @@ def test_doctor_names_schedules_in_trouble(cli: Cli) -> None:
     assert (alert["slug"], alert["endedAt"]) == ("broken", None)
     assert "broken" in cli.ask("alerts").out
     today = cli.ask("today").out
-    assert "✗ broken (failing): It was to run once, and failed: exited with 1" in today
+    assert "✗ broken (failing): Its only run failed: exited with 1" in today
     assert "wakeful run broken, or wakeful alerts ack broken" in today
     assert cli.ask("today", "-o", "json").json["counts"]["failing"] == 1
     cli.ask("alerts", "ack", "broken")

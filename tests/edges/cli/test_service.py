@@ -102,7 +102,7 @@ def test_a_file_of_somebody_else_is_left_as_it_is(own: Cli, user: Path) -> None:
     file.write_text("[Service]\nExecStart=/bin/true\n")
     for command in ("install", "uninstall"):
         said = own.ask("service", command)
-        assert (said.code, "move the file away" in said.err) == (1, True)
+        assert (said.code, "move the file elsewhere" in said.err) == (1, True)
     assert file.read_text() == "[Service]\nExecStart=/bin/true\n"
     for number, code in (("one", 0), ("two", 1)):
         said = own.ask("--home", str(user / number / "work"), "service", "install")

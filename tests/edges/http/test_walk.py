@@ -135,7 +135,7 @@ NOTHING_FOUND = {
     "features.schedules.rules.Terms.starting",
     "features.schedules.runs.ScheduleRuns.settle_plain",
     "features.schedules.rules.Terms.too_often",
-    "integrations.actions.cancellation.see_through",
+    "integrations.actions.cancellation.run_to_end",
     "integrations.agents.one_shot.OneShot.clean_up",
 }
 

@@ -20,7 +20,7 @@ from wakeful.features.schedules.backfilling import BackfillAlarms
 from wakeful.features.schedules.commands import prove, prove_late
 from wakeful.features.schedules.compiled import KIND, Compilations
 from wakeful.features.schedules.jobs import Jobs
-from wakeful.features.schedules.remote_callables import leave_to_others
+from wakeful.features.schedules.remote_callables import remote_callables_gate
 from wakeful.features.schedules.resets import Resets
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.integrations.actions.call import CallAction
@@ -151,7 +151,7 @@ async def assemble_with(
         compilations,
         jobs,
         gates=[
-            *([] if is_here is None else [leave_to_others(compilations, is_here)]),
+            *([] if is_here is None else [remote_callables_gate(compilations, is_here)]),
             *(gate for plug in plugs for gate in (*plug.field_gates, *plug.gates)),
         ],
         node=identity.name,

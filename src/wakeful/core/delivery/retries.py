@@ -1,4 +1,4 @@
-"""Delivery retries: when a failed delivery is tried again, and when it is given up.
+"""Delivery retries: the retry delays of a failed delivery, and when it is given up.
 
 Theory of operation
 -------------------

@@ -9,7 +9,7 @@ runs in progress have reserved.
 A run reserves its *estimate* when it is claimed: the 90th percentile of what its schedule cost lately, else of what its
 agent cost. Without any estimate it reserves everything that is left, so that it runs alone. It fits if spent, reserved
 and its own amount stay within the limit, or if nothing was spent or reserved yet: an estimate above the limit must not
-stop a schedule for ever. So a limit is exceeded by one run at most. When the attempt ends, its reservation is replaced
+stop a schedule forever. So a limit is exceeded by one run at most. When the attempt ends, its reservation is replaced
 by what it cost; if that is unknown, by the reservation itself.
 
 A cost belongs to the period in which its attempt began. The row of a period starts with what the ledger says was spent

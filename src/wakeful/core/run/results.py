@@ -209,8 +209,8 @@ def kept_while_waiting(ending: Ending, *, earlier: str | None = None) -> str | N
 def _checked(kept: str | None) -> str | None:
     """What the check before the turn found: later attempts get it too."""
     known = {} if kept is None else json.loads(kept)
-    found = known.get("check")
-    return found if isinstance(found, str) else None
+    output = known.get("check")
+    return output if isinstance(output, str) else None
 
 
 def _used(kept: str | None) -> Usage | None:

@@ -152,7 +152,7 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             error = f"reached {rung}, but only {policy.success} counts as success"
             return _proven(policy.success or rung, rung, error)
         case HandedOver():
-            return _entrusted(run, policy, now)
+            return _handed_over(run, policy, now)
         case Failed(error=error):
             reached = ending.rung or run.rung
             permanent = ending.permanent or not policy.retry.covers(ending.raised)
@@ -214,7 +214,7 @@ def _throttled(run: Run, policy: Policy, throttled: Throttled, now: Instant, nex
     return Wait(until, reason, reason, run.rung, error, is_busy=True)
 
 
-def _entrusted(run: Run, policy: Policy, now: Instant) -> Settlement:
+def _handed_over(run: Run, policy: Policy, now: Instant) -> Settlement:
     """It was handed over to another component. If no result is reported within the run's time, check again."""
     if policy.success is not None and rung_index(policy.success) <= rung_index("accepted"):
         return Close("succeeded", "accepted")

@@ -74,8 +74,8 @@ def usage_of(counts: object) -> Usage | None:
         known["input"] += (read or 0) + (written or 0)
         known.setdefault("cachedInput", read or 0)
     model, cost = counts.get("model"), next((counts[name] for name in _COSTS if is_cost(counts.get(name))), None)
-    found = usage(**known, model=model if isinstance(model, str) else None, cost=cost)
-    return None if found is None else _labelled(found, counts)
+    total = usage(**known, model=model if isinstance(model, str) else None, cost=cost)
+    return None if total is None else _labelled(total, counts)
 
 
 def usage(

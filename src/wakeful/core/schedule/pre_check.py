@@ -45,9 +45,9 @@ class PreCheck:
 
     @property
     def action(self) -> Command | Http:
-        found = self.command or self.http
-        assert found is not None  # noqa: S101 - one of the two is required
-        return found
+        action = self.command or self.http
+        assert action is not None  # noqa: S101 - one of the two is required
+        return action
 
 
 def _one_of_both(fields: Fields, check: PreCheck) -> None:

@@ -64,7 +64,7 @@ def check_number(count: int, terms: SelfSchedulingTerms) -> None:
     if count >= terms.schedules_max:
         raise Limited(
             "schedules_max",
-            f"you have {count} of at most {terms.schedules_max} schedules, so 0 are left; "
+            f"you have {count} schedules, and the maximum is {terms.schedules_max} (0 left); "
             f"change one of them (list_schedules), or delete one with set_schedule_state",
         )
 
@@ -95,8 +95,8 @@ def check_wakes(count: int, terms: SelfSchedulingTerms) -> None:
     if count >= terms.wakes_per_day:
         raise Limited(
             "wakes_per_day",
-            f"wake_me and one-time schedules were used {count} of at most {terms.wakes_per_day} times in 24 hours, "
-            f"so 0 are left; try again tomorrow, or ask the person to schedule it",
+            f"wake_me and one-time schedules were used {count} times in 24 hours, "
+            f"and the maximum is {terms.wakes_per_day} (0 left); try again tomorrow, or ask the person to schedule it",
         )
 
 

@@ -99,10 +99,10 @@ def code_digest(code: str, proposal: Proposal) -> str:
 
 def read_answer(text: str) -> tuple[Decision, str] | None:
     """The decision and the code of a chat message such as `approve 7KQ2MXRA`; None if the message is not a decision."""
-    found = _ANSWER.fullmatch(text)
-    if found is None:
+    match = _ANSWER.fullmatch(text)
+    if match is None:
         return None
-    return ("approve" if found[1].lower() == "approve" else "reject"), found[2].upper()
+    return ("approve" if match[1].lower() == "approve" else "reject"), match[2].upper()
 
 
 def looks_like_answer(text: str) -> bool:

@@ -47,7 +47,7 @@ def pick(limits: Sequence[Limit]) -> Window | None:
     return Window(_percentage(limits[0]), None) if limits else None
 
 
-def is_believable(reset_at: Instant | None, now: Instant) -> bool:
+def is_plausible(reset_at: Instant | None, now: Instant) -> bool:
     """Whether a window may end at this time. A reset long ago is plausible: the window is cold."""
     return reset_at is None or 0 < reset_at <= now + RESET_AHEAD_MAX
 

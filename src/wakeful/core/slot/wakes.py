@@ -70,7 +70,7 @@ def ring(slot: Slot, rules: SlotRules, *, now: Instant, gap_reason: str) -> Wake
     if not due:
         return WakeRing(slot, gaps)
     planned_at = min(due)[0]
-    if is_looked_for(slot, now):
+    if is_being_confirmed(slot, now):
         return WakeRing(advanced(slot, rules, now=now), (*gaps, _one(planned_at, PENDING)))
     if is_warm(slot, now):
         return WakeRing(advanced(slot, rules, now=now), (*gaps, _one(planned_at, WARM)))
@@ -90,7 +90,7 @@ def is_sending(slot: Slot) -> bool:
     return slot.wake_run_id is not None and (slot.pending_at is None or slot.sent_run_id != slot.wake_run_id)
 
 
-def is_looked_for(slot: Slot, now: Instant) -> bool:
+def is_being_confirmed(slot: Slot, now: Instant) -> bool:
     """Whether a wake was sent and is being confirmed: another one would be a duplicate."""
     if slot.pending_at is None:
         return False

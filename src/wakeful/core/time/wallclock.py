@@ -44,8 +44,8 @@ def next_second(pattern: WallPattern, zone: str, second: int) -> int | None:
             return segment.start
         if match < opens or (opens < closes and not pattern.runs_once):
             match = next_wall(pattern, opens - 1)
-    found = match - segment.offset
-    return found if found <= SECOND_MAX and match < WALL_MAX else None
+    following = match - segment.offset
+    return following if following <= SECOND_MAX and match < WALL_MAX else None
 
 
 def latest_second(pattern: WallPattern, zone: str, second: int, since: int = -1) -> int | None:
@@ -56,17 +56,17 @@ def latest_second(pattern: WallPattern, zone: str, second: int, since: int = -1)
     while True:
         opens, closes = segment.start + segment.offset, segment.start + segment.before
         if match >= (max(opens, segment.seen) if pattern.runs_once else opens):
-            found = match - segment.offset
+            latest = match - segment.offset
             break
         if closes <= match < opens and _is_made_up(pattern, segment):
-            found = segment.start
+            latest = segment.start
             break
         if segment.start <= since + 1:
             return None
         segment = segment_at(zone, segment.start - 1)
         if match >= closes or opens < closes:
             match = last_wall(pattern, closes - 1)
-    return found if found > since else None
+    return latest if latest > since else None
 
 
 def count_seconds(pattern: WallPattern, zone: str, after: int, until: int) -> int:

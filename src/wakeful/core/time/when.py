@@ -72,9 +72,9 @@ class _Reading:
     def two_meanings(self, first: str, second: str) -> NoReturn:
         two_meanings(self.field, self.text, first, second)
 
-    def times(self, found: re.Match[str]) -> list[str]:
-        begin, end = found.span("times")
-        return times_of(found["times"], (self.text[:begin], self.text[end:]), self.field)
+    def times(self, match: re.Match[str]) -> list[str]:
+        begin, end = match.span("times")
+        return times_of(match["times"], (self.text[:begin], self.text[end:]), self.field)
 
 
 _Form: TypeAlias = tuple[re.Pattern[str], Callable[[_Reading, re.Match[str]], Timing]]
@@ -99,19 +99,19 @@ def read_when(
 def _split_zone(text: str, timezone: str | None, field: str) -> tuple[str, str | None]:
     """The text without the zone at its end, and that zone, or the one given beside it."""
     given = None if timezone is None else check_zone(timezone, "timezone")
-    found = _ZONED.fullmatch(text)
-    if found is None:
+    match = _ZONED.fullmatch(text)
+    if match is None:
         return text, given
-    named = "UTC" if found[4] == "utc" else found[4]
+    named = "UTC" if match[4] == "utc" else match[4]
     try:
         check_zone(named, field)
     except Invalid:
-        if found[2] or found[3]:
+        if match[2] or match[3]:
             raise
         return text, given
     if given not in (None, named):
         refuse(field, f"'{text}' names the zone {named}, and `timezone` is {given}; leave one of them out")
-    return found[1], named
+    return match[1], named
 
 
 def _read(reading: _Reading, words: str) -> Timing:
@@ -121,9 +121,9 @@ def _read(reading: _Reading, words: str) -> Timing:
         _check_cron(expression, reading.field)
         return Cron(expression)
     for pattern, make in _FORMS:
-        found = pattern.fullmatch(reading.text)
-        if found is not None:
-            return make(reading, found)
+        match = pattern.fullmatch(reading.text)
+        if match is not None:
+            return make(reading, match)
     return refuse(reading.field, f"'{words}' is not understood; write for example {EXAMPLES}")
 
 
@@ -137,15 +137,15 @@ def _check_cron(expression: str, field: str) -> None:
 # --- lengths ----------------------------------------------------------------------------------------------------------
 
 
-def _after(reading: _Reading, found: re.Match[str]) -> Timing:
-    length = length_of(found["length"])
+def _after(reading: _Reading, match: re.Match[str]) -> Timing:
+    length = length_of(match["length"])
     if not length:
         refuse(reading.field, f"'{reading.text}' is not understood; write for example 'in 20m' or 'in 2 hours'")
     return Once(None, timezone=reading.zone, delay=length)
 
 
-def _interval(reading: _Reading, found: re.Match[str]) -> Timing:
-    words = found["length"]
+def _interval(reading: _Reading, match: re.Match[str]) -> Timing:
+    words = match["length"]
     if words in ("week", "month", "year", "day"):
         return _open_period(reading, words)
     length = length_of(f"1 {words}" if words.isalpha() else words)
@@ -167,7 +167,7 @@ def _open_period(reading: _Reading, words: str) -> Timing:
     refuse(reading.field, f"'{reading.text}' does not say when; write for example {cure}")
 
 
-def _bare_length(reading: _Reading, found: re.Match[str]) -> Timing:
+def _bare_length(reading: _Reading, match: re.Match[str]) -> Timing:
     length = length_of(reading.text)
     if not length:
         refuse(reading.field, f"'{reading.text}' is not understood; write for example {EXAMPLES}")
@@ -177,27 +177,27 @@ def _bare_length(reading: _Reading, found: re.Match[str]) -> Timing:
 # --- days and times ---------------------------------------------------------------------------------------------------
 
 
-def _daily(reading: _Reading, found: re.Match[str]) -> Timing:
-    days = found["days"]
+def _daily(reading: _Reading, match: re.Match[str]) -> Timing:
+    days = match["days"]
     is_every = bool(re.match(r"(?:every|each)\s", days))
     days = re.sub(r"^(?:every|each)\s+", "", days)
     if days in ("day", "daily"):
         if days == "day" and not is_every:
             refuse(reading.field, f"'{reading.text}' is not understood; write 'every day at 9:00'")
-        return Times(tuple(reading.times(found)))
+        return Times(tuple(reading.times(match)))
     if days.rstrip("s") == "weekday":
-        return _weekly("1-5", reading, found)
+        return _weekly("1-5", reading, match)
     if days.rstrip("s") == "weekend":
-        return _weekly("0,6", reading, found)
+        return _weekly("0,6", reading, match)
     chosen = weekdays_of(days, reading.text, reading.field)
     if len(chosen) == 1 and not is_every and not days.endswith("days"):
-        _one_or_each(reading, found, chosen[0])
-    return _weekly(_cron_days(chosen), reading, found)
+        _one_or_each(reading, match, chosen[0])
+    return _weekly(_cron_days(chosen), reading, match)
 
 
-def _one_or_each(reading: _Reading, found: re.Match[str], weekday: int) -> None:
+def _one_or_each(reading: _Reading, match: re.Match[str], weekday: int) -> None:
     """`monday at 9:00`: every Monday, or the coming one?"""
-    times = reading.times(found)
+    times = reading.times(match)
     ahead = (weekday - reading.today.weekday()) % 7
     coming = reading.today + timedelta(days=ahead)
     if ahead == 0 and times[0] <= f"{reading.wall:%H:%M}":
@@ -205,10 +205,10 @@ def _one_or_each(reading: _Reading, found: re.Match[str], weekday: int) -> None:
     reading.two_meanings(f"every {WEEKDAYS[weekday]} at {' and '.join(times)}", f"{coming} at {times[0]}")
 
 
-def _next_weekday(reading: _Reading, found: re.Match[str]) -> Timing:
+def _next_weekday(reading: _Reading, match: re.Match[str]) -> Timing:
     """`next monday`: the coming Monday, or next week's?"""
-    times = reading.times(found)
-    (weekday,) = weekdays_of(found["name"], reading.text, reading.field)
+    times = reading.times(match)
+    (weekday,) = weekdays_of(match["name"], reading.text, reading.field)
     coming = reading.today + timedelta(days=(weekday - reading.today.weekday() - 1) % 7 + 1)
     reading.two_meanings(f"{coming} at {times[0]}", f"{coming + timedelta(days=7)} at {times[0]}")
 
@@ -219,13 +219,13 @@ def _cron_days(weekdays: list[int]) -> str:
     return ",".join(str(day) for day in sorted((day + 1) % 7 for day in weekdays))
 
 
-def _weekly(days: str, reading: _Reading, found: re.Match[str]) -> Timing:
-    return _cron(f"* * {days}", reading, found)
+def _weekly(days: str, reading: _Reading, match: re.Match[str]) -> Timing:
+    return _cron(f"* * {days}", reading, match)
 
 
-def _cron(days: str, reading: _Reading, found: re.Match[str]) -> Timing:
+def _cron(days: str, reading: _Reading, match: re.Match[str]) -> Timing:
     """A cron expression for times of day on some days. It has all hours with all minutes: each must go with each."""
-    times = reading.times(found)
+    times = reading.times(match)
     pairs = {(int(time[:2]), int(time[3:])) for time in times}
     hours, minutes = sorted({hour for hour, _ in pairs}), sorted({minute for _, minute in pairs})
     if len(hours) * len(minutes) != len(pairs):
@@ -234,19 +234,19 @@ def _cron(days: str, reading: _Reading, found: re.Match[str]) -> Timing:
     return Cron(f"{','.join(map(str, minutes))} {','.join(map(str, hours))} {days}")
 
 
-def _monthly(reading: _Reading, found: re.Match[str]) -> Timing:
-    given = found.groupdict()
+def _monthly(reading: _Reading, match: re.Match[str]) -> Timing:
+    given = match.groupdict()
     if given.get("number"):
-        return _cron(f"{int(given['number'])} * *", reading, found)
+        return _cron(f"{int(given['number'])} * *", reading, match)
     nth, name = given["nth"], given["name"]
     if name == "day":
-        return _cron(f"{'L' if nth == 'last' else ORDINALS[nth]} * *", reading, found)
+        return _cron(f"{'L' if nth == 'last' else ORDINALS[nth]} * *", reading, match)
     weekday = (WEEKDAYS.index(name) + 1) % 7
-    return _cron(f"* * {weekday}L" if nth == "last" else f"* * {weekday}#{ORDINALS[nth]}", reading, found)
+    return _cron(f"* * {weekday}L" if nth == "last" else f"* * {weekday}#{ORDINALS[nth]}", reading, match)
 
 
-def _bare_times(reading: _Reading, found: re.Match[str]) -> Timing:
-    times = reading.times(found)
+def _bare_times(reading: _Reading, match: re.Match[str]) -> Timing:
+    times = reading.times(match)
     if len(times) > 1:
         return Times(tuple(times))
     tomorrow = times[0] <= f"{reading.wall:%H:%M}"
@@ -256,35 +256,35 @@ def _bare_times(reading: _Reading, found: re.Match[str]) -> Timing:
 # --- dates ------------------------------------------------------------------------------------------------------------
 
 
-def _exact(reading: _Reading, found: re.Match[str]) -> Timing:
-    written = found["at"].upper()
+def _exact(reading: _Reading, match: re.Match[str]) -> Timing:
+    written = match["at"].upper()
     at = parse_instant(written, reading.zone, reading.field)
     return Once(at, timezone=reading.zone, written=written)
 
 
-def _dated(reading: _Reading, found: re.Match[str]) -> Timing:
-    day, (time, *more) = _date(reading, found), reading.times(found)
+def _dated(reading: _Reading, match: re.Match[str]) -> Timing:
+    day, (time, *more) = _date(reading, match), reading.times(match)
     if more:
         refuse(reading.field, f"'{reading.text}' has several times on one day; use one schedule for each")
-    if found["times"] == "midnight":
+    if match["times"] == "midnight":
         reading.two_meanings(f"{day} at 00:00", f"{day + timedelta(days=1)} at 00:00")
     written = f"{day.isoformat()}T{time}"
     return Once(parse_instant(written, reading.zone, reading.field), timezone=reading.zone, written=written)
 
 
-def _no_time(reading: _Reading, found: re.Match[str]) -> Timing:
+def _no_time(reading: _Reading, match: re.Match[str]) -> Timing:
     refuse(reading.field, f"'{reading.text}' has no time of day; write for example '{reading.text} at 9:00'")
 
 
-def _date(reading: _Reading, found: re.Match[str]) -> date:
-    if found["near"]:
-        return reading.today + timedelta(days=int(found["near"] == "tomorrow"))
-    if found["iso"]:
-        return _day(reading, *map(int, found["iso"].split("-")))
-    if found["a"]:
-        return _slashed(reading, int(found["a"]), int(found["b"]), int(found["year3"]))
-    month, day = month_of(found["month"] or found["month2"]), int(found["day"] or found["day2"])
-    year = found["year"] or found["year2"]
+def _date(reading: _Reading, match: re.Match[str]) -> date:
+    if match["near"]:
+        return reading.today + timedelta(days=int(match["near"] == "tomorrow"))
+    if match["iso"]:
+        return _day(reading, *map(int, match["iso"].split("-")))
+    if match["a"]:
+        return _slashed(reading, int(match["a"]), int(match["b"]), int(match["year3"]))
+    month, day = month_of(match["month"] or match["month2"]), int(match["day"] or match["day2"])
+    year = match["year"] or match["year2"]
     if year:
         return _day(reading, int(year), month, day)
     this_year = _day(reading, reading.today.year, month, day)
@@ -306,9 +306,9 @@ def _day(reading: _Reading, year: int, month: int, day: int) -> date:
         refuse(reading.field, f"'{reading.text}' has an impossible date ({error}); write it like 2026-12-01")
 
 
-def _day_alone(reading: _Reading, found: re.Match[str]) -> Timing:
+def _day_alone(reading: _Reading, match: re.Match[str]) -> Timing:
     """Days without a time."""
-    if found["days"] in ("daily", "every day", "each day"):
+    if match["days"] in ("daily", "every day", "each day"):
         return _open_period(reading, "day")
     return refuse(reading.field, f"'{reading.text}' has no time of day; write for example '{reading.text} at 9:00'")
 
@@ -335,7 +335,7 @@ _FORMS: Final[tuple[_Form, ...]] = (
     _form(r"(?:every|each)\s+(?P<length>.+)", _interval),
     _form(r"hourly", lambda _reading, _found: Every(HOUR, written="1h")),
     _form(
-        r"(?P<length>weekly|monthly|yearly)", lambda reading, found: _open_period(reading, _PERIODS[found["length"]])
+        r"(?P<length>weekly|monthly|yearly)", lambda reading, match: _open_period(reading, _PERIODS[match["length"]])
     ),
     _form(rf"(?:at\s+)?(?P<times>{TIMES})", _bare_times),
     _form(r".+", _bare_length),

@@ -56,8 +56,8 @@ def length_of(text: str) -> Duration | None:
     """A length such as `20m`, `1h30m`, `20 minutes`, `an hour and 30 minutes`; None if the text is not a length, or not
     one that a schedule can have."""
     parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|(?<=[a-z])\s+(?=\d)", text.strip())
-    found = [_PART.fullmatch(part) for part in parts]
-    lengths = [_count(part[1]) * _UNIT[part[2]] for part in found if part is not None]
+    matches = [_PART.fullmatch(part) for part in parts]
+    lengths = [_count(part[1]) * _UNIT[part[2]] for part in matches if part is not None]
     total = sum(lengths) if len(lengths) == len(parts) else _short_form(text)
     return total if total is not None and 0 < total <= LENGTH_MAX else None
 
@@ -92,27 +92,27 @@ def _time(word: str, whole: str, field: str) -> tuple[str, ...]:
     """The times that a word can mean."""
     if word in ("noon", "midnight"):
         return ("12:00" if word == "noon" else "00:00",)
-    found = _ONE_TIME.fullmatch(word.replace(".", ""))
-    hour, minute, half = (24, 0, None) if found is None else (int(found[1]), int(found[2] or 0), found[3])
-    if found is None or minute > 59 or hour > 23 or (half and not 1 <= hour <= 12):
+    match = _ONE_TIME.fullmatch(word.replace(".", ""))
+    hour, minute, half = (24, 0, None) if match is None else (int(match[1]), int(match[2] or 0), match[3])
+    if match is None or minute > 59 or hour > 23 or (half and not 1 <= hour <= 12):
         refuse(field, f"'{word}' in '{whole}' is not a time of day; write it like 9:00 or 21:30")
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0)
-    elif found[2] is None and 1 <= hour <= 12:
+    elif match[2] is None and 1 <= hour <= 12:
         return f"{hour % 12:02}:00", f"{hour % 12 + 12:02}:00"
     return (f"{hour:02}:{minute:02}",)
 
 
 def weekdays_of(text: str, whole: str, field: str) -> list[int]:
     """The weekdays in a list, Monday is 0; a range may go over the end of the week."""
-    found: set[int] = set()
+    weekdays: set[int] = set()
     for part in re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+", text.strip()):
         ends = [_weekday(word) for word in re.split(r"\s*-\s*|\s+(?:to|through)\s+", part)]
         if len(ends) > 2:
             refuse(field, f"'{whole}' has a range of more than two days; write it like mon-fri")
         span = (ends[-1] - ends[0]) % 7
-        found |= {(ends[0] + step) % 7 for step in range(span + 1)}
-    return sorted(found)
+        weekdays |= {(ends[0] + step) % 7 for step in range(span + 1)}
+    return sorted(weekdays)
 
 
 def _weekday(word: str) -> int:

@@ -131,7 +131,7 @@ class Attempts:
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         rows = tx.deliveries.addressees(after_id=after_id, limit=limit)
         for row in rows:
-            self._bring_nearer(tx, row, now)
+            self._pull_back_times(tx, row, now)
         return rows[-1].addressee_id if len(rows) == limit else None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
@@ -144,7 +144,7 @@ class Attempts:
 
     # --- one addressee -----------------------------------------------------------------------------------------------
 
-    def _bring_nearer(self, tx: Tx, row: Addressee, now: Instant) -> None:
+    def _pull_back_times(self, tx: Tx, row: Addressee, now: Instant) -> None:
         """Its times were computed on a clock that was ahead: pull them back so that nothing waits longer."""
         if row.claimed_until is not None:
             row = row._replace(claimed_until=min(row.claimed_until, now + CLAIM))

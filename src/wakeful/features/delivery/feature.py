@@ -15,7 +15,7 @@ from wakeful.features.delivery.commands import check_channel
 from wakeful.features.delivery.incident_watch import Explain, IncidentAlarms, observe, plainly
 from wakeful.features.delivery.incidents import IncidentReporter, alert, recovered
 from wakeful.features.delivery.listening import ChannelListeners
-from wakeful.features.delivery.outages import look_at_outage, note_silence
+from wakeful.features.delivery.outages import look_at_outage, note_outage
 from wakeful.features.delivery.ping import PingAlarms
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
@@ -70,7 +70,7 @@ def plug(
         alarms=[attempts, IncidentAlarms(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
         appliers=appliers,
         services=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
-        on_silence=[partial(note_silence, terms=lambda: alerts.value)],
+        on_silence=[partial(note_outage, terms=lambda: alerts.value)],
         on_settings=[pings.changed],
         checks=[partial(check_channels, registry)],
     )

@@ -90,24 +90,24 @@ def write(tx: Tx, channel: str, state: Inbound) -> None:
 
 def findings(state: Inbound, channel: str, *, is_allowed: Callable[[str], bool], now: Instant) -> list[InboundFinding]:
     """The problems to show, most urgent first."""
-    found: list[InboundFinding] = []
+    entries: list[InboundFinding] = []
     if state.refused is not None and state.refused_at is not None:
         since = format_instant(state.refused_at)
         sentence = f"{channel}: no messages have been received since {since}: {state.refused.error}"
-        found.append(InboundFinding(sentence, state.refused.cure))
+        entries.append(InboundFinding(sentence, state.refused.cure))
     for old, new in state.moved.items():
         cure = f'write "{new}" in place of "{old}" under [channels.{channel}]'
-        found.append(InboundFinding(f"{channel}: the group {old} now has the id {new}", cure))
+        entries.append(InboundFinding(f"{channel}: the group {old} now has the id {new}", cure))
     for noted in state.unknown:
         if _is_recent(noted, now) and not is_allowed(noted.sender):
             said = f"{channel}: {noted.words} (id {noted.sender}) wrote without permission{_often(noted)}"
             cure = f'to allow it, add "{noted.sender}" to senders under [channels.{channel}]; this expires after a day'
-            found.append(InboundFinding(said, cure))
+            entries.append(InboundFinding(said, cure))
     for noted in state.unreadable:
         if _is_recent(noted, now):
             said = f"{channel}: a message from {noted.sender} could not be read: it is {noted.words}{_often(noted)}"
-            found.append(InboundFinding(said, "only text and captions are read; the sender was notified"))
-    return found
+            entries.append(InboundFinding(said, "only text and captions are read; the sender was notified"))
+    return entries
 
 
 def _is_recent(noted: Noted, now: Instant) -> bool:

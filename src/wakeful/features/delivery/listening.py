@@ -167,9 +167,9 @@ class ChannelListeners:
             return
         wanted: dict[str, Listening] = {}
         for name in self._registry.names:
-            found: object = self._registry.get(name)
-            if isinstance(found, Listening):
-                wanted[name] = found
+            candidate: object = self._registry.get(name)
+            if isinstance(candidate, Listening):
+                wanted[name] = candidate
         for name, (channel, task) in list(self._tasks.items()):
             if wanted.get(name) is not channel:
                 task.cancel()

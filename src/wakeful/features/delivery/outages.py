@@ -33,7 +33,7 @@ _WORDS: Final = {
 }
 
 
-def note_silence(tx: Tx, silence: TickGap, *, terms: Callable[[], AlertTerms]) -> None:
+def note_outage(tx: Tx, silence: TickGap, *, terms: Callable[[], AlertTerms]) -> None:
     """Record an outage that is long enough to be reported. If several nodes notice it, one records it."""
     if silence.ended_at - silence.began_at < terms().outage:
         return

@@ -28,8 +28,8 @@ class ChannelRegistry:
         """The channel with this name, or None."""
         if name == INBOX:
             return self._inbox
-        found = self._registered.get(name) or self._configured.get(name)
-        return self._inbox if found is not None and found.kind == INBOX else found
+        channel = self._registered.get(name) or self._configured.get(name)
+        return self._inbox if channel is not None and channel.kind == INBOX else channel
 
     @property
     def names(self) -> list[str]:

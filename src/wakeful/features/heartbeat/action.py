@@ -71,12 +71,12 @@ class HeartbeatAction:
         notes = await self._notes()
         if notes is not None and is_blank(notes) and spec.is_beat:
             return Done("claimed", carries=NothingToDo())
-        found = await self._found(spec, fire, ladder)
-        if isinstance(found, NothingToDo):
-            return Done("claimed", carries=found)
-        return await self._turns.perform(_prompt(spec, notes, found), fire, ladder)
+        output = await self._check_output(spec, fire, ladder)
+        if isinstance(output, NothingToDo):
+            return Done("claimed", carries=output)
+        return await self._turns.perform(_prompt(spec, notes, output), fire, ladder)
 
-    async def _found(self, spec: HeartbeatTurn, fire: Fire, ladder: Ladder) -> str | NothingToDo | None:
+    async def _check_output(self, spec: HeartbeatTurn, fire: Fire, ladder: Ladder) -> str | NothingToDo | None:
         """The output of the check, if there is one. A retry is due even if the check finds nothing this time."""
         if spec.check is None or self._checks is None or not spec.is_checked:
             return None
@@ -108,11 +108,11 @@ def notes_in(home: Path | None) -> Notes:
     return read
 
 
-def _prompt(spec: HeartbeatTurn, notes: str | None, found: str | None = None) -> Prompt:
+def _prompt(spec: HeartbeatTurn, notes: str | None, output: str | None = None) -> Prompt:
     """HEARTBEAT.md is sent with each turn and not kept in the transcript; events and replies are."""
     text = assemble(spec.prompt, notes, spec.events, spec.reasons)
-    if found is not None:
-        text = with_output(text, found)
+    if output is not None:
+        text = with_output(text, output)
     memory = Memory(assemble(spec.prompt, None, spec.events, spec.reasons), spec.ack)
     return Prompt(text, spec.agent, spec.session_config, memory)
 

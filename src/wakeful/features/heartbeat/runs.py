@@ -170,10 +170,10 @@ def _inherited_reasons(tx: Tx, run: Run) -> frozenset[str]:
             break
         reasons.discard("retry")
         earlier = tx.runs.page(schedule_id=run.schedule_id, before_id=run.run_id, limit=_LOOK_BACK)
-        found = next((row for row in earlier if row.outcome not in NOT_RUN), None)
-        if found is None or found.outcome not in ERRORS:
+        before = next((row for row in earlier if row.outcome not in NOT_RUN), None)
+        if before is None or before.outcome not in ERRORS:
             break
-        run = found
+        run = before
         reasons |= set(_kept(run)["reasons"])
     return frozenset(reasons)
 

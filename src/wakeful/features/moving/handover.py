@@ -38,7 +38,7 @@ Activate: TypeAlias = Callable[[Tx, str, Instant, Instant, Instant], None]
 """Makes a schedule active: slug, when the source ended, the handover, now."""
 
 
-def next_hand(now: Instant) -> Instant:
+def next_handover_at(now: Instant) -> Instant:
     """The next time for a handover: a full minute at least `LEAD` ahead."""
     return -(-(now + LEAD) // MINUTE) * MINUTE
 
@@ -127,7 +127,7 @@ class Handovers:
 
     async def _later(self, row: Handover, problem: str | None) -> Handover:
         """Choose a later handover time; the source keeps running until then."""
-        hand_at = next_hand(self._clock.read().now)
+        hand_at = next_handover_at(self._clock.read().now)
         log.info("the handover from %s is postponed until %s", row.source, format_instant(hand_at))
         return await self._save(row._replace(stage="written", hand_at=hand_at, off_at=None, problem=problem))
 
@@ -166,7 +166,7 @@ class Handovers:
 
 
 def _by_kind(row: Handover) -> dict[str, list[Mapping[str, Any]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    by_kind: dict[str, list[Mapping[str, Any]]] = {}
     for off in json.loads(row.body)["off"]:
-        found.setdefault(off["kind"], []).append(off["what"])
-    return found
+        by_kind.setdefault(off["kind"], []).append(off["what"])
+    return by_kind

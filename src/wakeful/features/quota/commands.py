@@ -164,17 +164,17 @@ class Commands:
     def check_up(self, tx: Tx, *, now: Instant) -> int:
         """Find and restart what is stuck; returns how many slots needed it (see `watch`)."""
         held = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
-        found = 0
+        count = 0
         for slot in sorted(held.values()):
             defined = self._registry.of(slot)
             if isinstance(defined, Unusable):
                 continue
             after = restarted(tx, slot, defined, now=now)
             if after is not None:
-                found += 1
+                count += 1
                 tell(tx, after, "restarted", "slot-restarted", f"slot {slot.name}: was stuck, restarted", level="warn")
                 self._save(tx, after, defined, now)
-        return found
+        return count
 
     def close_run(self, tx: Tx, slot: Slot, ending: Done | Unconfirmed, now: Instant) -> Slot:
         """End the run whose wake was being confirmed, open or closed without proof; returns the slot without it."""

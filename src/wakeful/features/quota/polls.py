@@ -74,12 +74,12 @@ class PollAlarms:
     async def _poll(self, name: str, slot_id: int, fence: int, defined: Defined, began_at: Instant) -> Note:
         provider = defined.provider
         try:
-            found = await self._sharing.ask(("read", provider.mark), lambda: provider.read("background-quota-poll"))
+            reading = await self._sharing.ask(("read", provider.mark), lambda: provider.read("background-quota-poll"))
         except Exception as error:  # a provider's bug affects this slot only, and counts as an error
-            found = ReadFailure("unreadable", f"{type(error).__name__}: {error}")
-        return partial(self._note, slot_id=slot_id, fence=fence, found=found, began_at=began_at)
+            reading = ReadFailure("unreadable", f"{type(error).__name__}: {error}")
+        return partial(self._note, slot_id=slot_id, fence=fence, reading=reading, began_at=began_at)
 
-    def _note(self, tx: Tx, *, slot_id: int, fence: int, found: Reading | ReadFailure, began_at: Instant) -> None:
+    def _note(self, tx: Tx, *, slot_id: int, fence: int, reading: Reading | ReadFailure, began_at: Instant) -> None:
         slot = tx.slots.lock([slot_id]).get(slot_id)
         if slot is None or slot.poll_fence != fence:
             return  # removed, its key changed, or presumed lost
@@ -90,7 +90,7 @@ class PollAlarms:
             tx,
             slot,
             defined.rules,
-            found,
+            reading,
             began_at=began_at,
             now=self._clock.read().now,
             has_statistics=defined.provider.has_statistics,
@@ -137,8 +137,10 @@ class StatsAlarms:
 
     async def _ask(self, slot_id: int, key_mark: str | None, defined: Defined, reading: Reading, now: Instant) -> Note:
         provider = defined.provider
-        found = await self._sharing.ask(("statistics", provider.mark), lambda: provider.statistics(reading, now=now))
-        text = None if isinstance(found, ReadFailure) else json.dumps(dict(found), ensure_ascii=False)
+        statistics = await self._sharing.ask(
+            ("statistics", provider.mark), lambda: provider.statistics(reading, now=now)
+        )
+        text = None if isinstance(statistics, ReadFailure) else json.dumps(dict(statistics), ensure_ascii=False)
         return partial(self._note, slot_id=slot_id, key_mark=key_mark, stats=text)
 
     def _note(self, tx: Tx, *, slot_id: int, key_mark: str | None, stats: str | None) -> None:

@@ -47,8 +47,8 @@ def one_slot(tx: Tx, registry: SlotRegistry, name: str, *, now: Instant) -> dict
 
 def troubles(tx: Tx, registry: SlotRegistry, *, now: Instant) -> list[SlotFinding]:
     """All slots' problems."""
-    found = (trouble_of(slot, registry.of(slot), now=now) for slot in tx.slots.all())
-    return [trouble for trouble in found if trouble is not None]
+    problems = (trouble_of(slot, registry.of(slot), now=now) for slot in tx.slots.all())
+    return [trouble for trouble in problems if trouble is not None]
 
 
 def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> SlotFinding | None:

@@ -33,20 +33,20 @@ class ReadingRecorder:
         tx: Tx,
         slot: Slot,
         rules: SlotRules,
-        found: Reading | ReadFailure,
+        reading: Reading | ReadFailure,
         *,
         began_at: Instant,
         now: Instant,
         has_statistics: bool,
     ) -> None:
         """A poll has ended. The caller holds the slot's lock and has checked that the claim is still valid."""
-        after = polled(slot, rules, found, began_at=began_at, now=now)
-        if isinstance(found, Reading):
+        after = polled(slot, rules, reading, began_at=began_at, now=now)
+        if isinstance(reading, Reading):
             self._tell_reading(tx, slot, after, now)
         else:
-            self._tell_failure(tx, slot, after, rules, found, now)
+            self._tell_failure(tx, slot, after, rules, reading, now)
             if not is_read_for_wake(slot, began_at):
-                self._apply(tx, unread(slot, after, found, now), now)
+                self._apply(tx, unread(slot, after, reading, now), now)
         if slot.is_starting and after.initial_at is not None and slot.initial_at is None:
             tell(
                 tx, after, "initialWake", "quota-poller.initial-wake-trigger", f"slot {slot.name}: initial wake is due"
@@ -129,17 +129,17 @@ class ReadingRecorder:
             tell(tx, after, "recovered", "quota-poller.recovered", text, errors=errors)
 
     def _tell_failure(
-        self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, found: ReadFailure, now: Instant
+        self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, failure: ReadFailure, now: Instant
     ) -> None:
         is_counted = after.quota_errors > before.quota_errors
         count = f" ({after.quota_errors}/{rules.errors_max} consecutive)" if is_counted else ""
-        text = f"slot {after.name}: poll failed{count}: {found.error}"
-        data: dict[str, Any] = {"error": found.error, "kind": found.kind, "quotaErrors": after.quota_errors}
+        text = f"slot {after.name}: poll failed{count}: {failure.error}"
+        data: dict[str, Any] = {"error": failure.error, "kind": failure.kind, "quotaErrors": after.quota_errors}
         tell(tx, after, "failed", "quota-poller.poll-failed", text, level="warn", **data)
         if after.disabled_at is not None and before.disabled_at is None:
             cure = f"wakeful slots resume {after.name}"
             text = f"slot {after.name}: disabled after {after.quota_errors} errors in a row; {cure}"
-            tell(tx, after, "disabled", "quota-poller.auto-disabled", text, level="error", error=found.error)
+            tell(tx, after, "disabled", "quota-poller.auto-disabled", text, level="error", error=failure.error)
             return
         if not is_counted:
             return
@@ -160,12 +160,12 @@ def wake_disabled(slot: Slot, now: Instant) -> Observed:
     return Observed(slot_incident(slot.name), False, now, slot.sent_run_id, said, is_urgent=True)
 
 
-def unread(before: Slot, after: Slot, found: ReadFailure, now: Instant) -> Observed:
+def unread(before: Slot, after: Slot, failure: ReadFailure, now: Instant) -> Observed:
     """The quota could not be read; if that disabled polling, people are alerted immediately."""
     name, is_off = after.name, after.disabled_at is not None and before.disabled_at is None
-    said = f"its quota cannot be read: {found.error}"
+    said = f"its quota cannot be read: {failure.error}"
     if is_off:
-        said = f"it is disabled after {after.quota_errors} errors, the last: {found.error}"
+        said = f"it is disabled after {after.quota_errors} errors, the last: {failure.error}"
     return Observed(slot_incident(name), False, now, None, said, is_urgent=is_off)
 
 

@@ -21,8 +21,8 @@ class UpcomingWakes:
         self._registry = registry
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        found = [wake for slot in tx.slots.all() for wake in self._of(tx, slot, now=now, until=until, limit=limit)]
-        return sorted(found)[:limit]
+        wakes = [wake for slot in tx.slots.all() for wake in self._of(tx, slot, now=now, until=until, limit=limit)]
+        return sorted(wakes)[:limit]
 
     def _of(self, tx: Tx, slot: Slot, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
         defined = self._registry.of(slot)

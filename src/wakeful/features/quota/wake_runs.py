@@ -312,4 +312,4 @@ def _failed_text(slot: Slot, error: str) -> str:
 def _slots_of(tx: Tx, runs: Sequence[Run]) -> dict[int, str]:
     """Slot names by the owner id of their runs."""
     owners = tx.owners.names({run.schedule_id for run in runs})
-    return {owner: found for owner, name in owners.items() if (found := slot_named(name)) is not None}
+    return {owner: slot for owner, name in owners.items() if (slot := slot_named(name)) is not None}

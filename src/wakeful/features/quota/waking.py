@@ -66,13 +66,13 @@ class WakeAction:
 
     async def _look(self, wanted: WakeSpec, provider: QuotaProvider) -> Result | None:
         """The pre-check: a result if no wake is needed, else None. A quota that cannot be read is woken anyway."""
-        found = await self._sharing.ask(("read", provider.mark), lambda: provider.read(PRE_CHECK))
-        if isinstance(found, ReadFailure):
-            return Failed(found.error, permanent=True, output=REFUSED) if found.kind == "refused" else None
+        reading = await self._sharing.ask(("read", provider.mark), lambda: provider.read(PRE_CHECK))
+        if isinstance(reading, ReadFailure):
+            return Failed(reading.error, permanent=True, output=REFUSED) if reading.kind == "refused" else None
         now = self._clock.read().now
-        await self._store.write(lambda tx: self._note(tx, wanted.slot, provider.mark, found))
+        await self._store.write(lambda tx: self._note(tx, wanted.slot, provider.mark, reading))
         self._on_read()
-        return None if is_needed(found, now) else Done("claimed", output=WARM)
+        return None if is_needed(reading, now) else Done("claimed", output=WARM)
 
     def _note(self, tx: Tx, name: str, mark: str, reading: Reading) -> None:
         known = tx.slots.by_names([name]).get(name)

@@ -52,7 +52,7 @@ def agent_records(tx: Tx) -> dict[str, AgentRecord]:
 
 def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
     """The agents of schedules with a prompt, each with the schedule's cadence."""
-    found: list[tuple[str, Cadence]] = []
+    cadences: list[tuple[str, Cadence]] = []
     after: str | None = None
     for _ in range(SCHEDULES_MAX // _PAGE):
         rows = tx.schedules.page(after=after, limit=_PAGE)
@@ -61,17 +61,17 @@ def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
             compiled = read_stored(row.schedule_id, row.version, row.definition)
             if isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt):
                 agents[row.schedule_id] = compiled.definition.action.agent
-        found += [(agents[schedule_id], item) for schedule_id, item in tx.cadences.lock(agents).items()]
+        cadences += [(agents[schedule_id], item) for schedule_id, item in tx.cadences.lock(agents).items()]
         if len(rows) < _PAGE:
             break
         after = rows[-1].slug
-    return found
+    return cadences
 
 
 def _recent(tx: Tx) -> dict[str, list[int]]:
     """The newest runs in each agent's lane, among the newest of all."""
-    found: dict[str, list[int]] = {}
+    by_agent: dict[str, list[int]] = {}
     for row in tx.runs.page(limit=RECENT_MAX):
         if row.lane is not None and row.lane.startswith(AGENT_LANE) and row.started_at is not None:
-            found.setdefault(row.lane.removeprefix(AGENT_LANE), []).append(row.run_id)
-    return {agent: run_ids[:TURNS_MAX] for agent, run_ids in found.items()}
+            by_agent.setdefault(row.lane.removeprefix(AGENT_LANE), []).append(row.run_id)
+    return {agent: run_ids[:TURNS_MAX] for agent, run_ids in by_agent.items()}

@@ -106,11 +106,11 @@ def replayable(tx: Tx, run_id: int) -> tuple[Run, Schedule]:
     if original is None:
         raise NotFound(f"there is no run {run_id}")
     if original.kind != KIND:
-        raise Conflict(f"run {run_id} is not of a schedule; only those can be replayed")
+        raise Conflict(f"run {run_id} does not belong to a schedule; only runs of schedules can be replayed")
     if original.is_open:
         raise Conflict(f"run {run_id} has not ended; wait for it, or cancel it")
     if original.instants > 1:
-        raise Conflict(f"run {run_id} stands for {original.instants} instants; use: wakeful replay --missed")
+        raise Conflict(f"run {run_id} covers {original.instants} instants; use: wakeful replay --missed")
     schedule = tx.schedules.by_ids([original.schedule_id]).get(original.schedule_id)
     if schedule is None or schedule.deleted_at is not None:
         raise Conflict(f"the schedule of run {run_id} was removed")

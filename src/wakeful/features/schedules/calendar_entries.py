@@ -62,15 +62,15 @@ def schedule_entries(tx: Tx, *, now: Instant, terms: Terms) -> Entries:
     if is_cut:
         until = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
     schedules, opened = tx.schedules.by_ids(ids), open_runs(tx, cadences)
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for cadence in cadences:
         schedule = schedules[cadence.schedule_id]
         walked = islice(ahead_of(schedule, cadence, opened, now, terms), _WALKED_MAX)
         first = next((instant for instant, is_started in walked if is_started), None)
         if first is not None and first.due_at <= until:
             since = max(schedule.created_at + 1, cadence.resume_at or 0)
-            found += _of_schedule(schedule, first, terms, since=since, now=now, until=until)
-    return Entries(found, until, is_cut)
+            entries += _of_schedule(schedule, first, terms, since=since, now=now, until=until)
+    return Entries(entries, until, is_cut)
 
 
 def other_entries(ahead: Iterable[Upcoming], zone: str) -> list[Entry]:
@@ -79,16 +79,16 @@ def other_entries(ahead: Iterable[Upcoming], zone: str) -> list[Entry]:
     def key(item: Upcoming) -> tuple[str, str, str, int]:
         return item.slug, item.kind, item.handler, day_number(local_day(zone, item.due_at))
 
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for (slug, kind, handler, day), group in groupby(sorted(ahead, key=lambda item: (*key(item), item.due_at)), key):
         times = [item.due_at for item in group]
         name = " ".join(part for part in (slug, handler) if part)
         title = name if kind == "beat" else f"{name} ({kind})"
         if len(times) > SINGLES_MAX:
-            found.append(_block(f"{name}.{kind}", day, title, kind, times[0], times[-1], len(times)))
+            entries.append(_block(f"{name}.{kind}", day, title, kind, times[0], times[-1], len(times)))
         else:
-            found += [_single(f"{name}.{kind}", at, title, kind) for at in times]
-    return found
+            entries += [_single(f"{name}.{kind}", at, title, kind) for at in times]
+    return entries
 
 
 def cut(parts: Sequence[Entries]) -> Entries:

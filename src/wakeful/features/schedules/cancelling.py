@@ -20,18 +20,18 @@ HEARTBEAT = "heartbeat"
 
 def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "") -> None:
     """Cancel a run. A run that has ended is refused, unless it was cancelled."""
-    found = next(iter(tx.runs.page(before_id=run_id + 1, limit=1)), None)
-    if found is None or found.run_id != run_id:
+    row = next(iter(tx.runs.page(before_id=run_id + 1, limit=1)), None)
+    if row is None or row.run_id != run_id:
         raise NotFound(f"there is no run {run_id}")
-    keeper = hooks.keepers[found.kind]
-    locked = keeper.lock(tx, [found])
+    keeper = hooks.keepers[row.kind]
+    locked = keeper.lock(tx, [row])
     run = tx.runs.lock([run_id]).get(run_id)
     if run is None:
         raise NotFound(f"there is no run {run_id}")
     if run.outcome == "cancelled":
         return
     if not run.is_open:
-        stuck = "; a part of it could not be ended" if run.stuck else ""
+        stuck = "; part of it could not be stopped" if run.stuck else ""
         raise Conflict(f"run {run_id} has already ended: {run.outcome}{stuck}")
     _refuse_awaited(tx, run)
     tx.cancels.add(CancelRequest(run_id, now, by))

@@ -36,23 +36,23 @@ class Checked(NamedTuple):
     result: str | None = None
 
 
-def found_by(run: Run) -> str | None:
+def check_output(run: Run) -> str | None:
     """What this run's check found; None if it has not run yet."""
     kept: dict[str, Any] = {} if run.result is None else json.loads(run.result)
-    found = kept.get(KEPT)
-    return found if isinstance(found, str) else None
+    output = kept.get(KEPT)
+    return output if isinstance(output, str) else None
 
 
 def spec_of(run: Run, definition: Definition) -> object:
     """What to perform next: the check, or the turn with what it found."""
     if definition.check is None:
         return definition.action
-    found = found_by(run)
-    if found is None:
+    output = check_output(run)
+    if output is None:
         return CheckSpec(definition.check)
     assert isinstance(definition.action, Prompt)  # noqa: S101 - only a prompt has a check
     action = definition.action
-    return Prompt(with_output(action.text, found), action.agent, action.session_config, action.memory)
+    return Prompt(with_output(action.text, output), action.agent, action.session_config, action.memory)
 
 
 def after_check(

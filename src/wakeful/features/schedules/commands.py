@@ -234,11 +234,11 @@ def _edit_or_refuse(
 
 def prove_late(tx: Tx, run_id: int, ending: Ending, *, hooks: EngineHooks, now: Instant) -> bool:
     """Apply late proof to a run that was closed without proof; False if there is nothing to change."""
-    found = tx.runs.lock([run_id]).get(run_id)
-    if found is None or found.outcome not in ("unconfirmed", "unknown") or found.stuck:
+    row = tx.runs.lock([run_id]).get(run_id)
+    if row is None or row.outcome not in ("unconfirmed", "unknown") or row.stuck:
         return False
-    keeper = hooks.keepers[found.kind]
-    locked = keeper.lock(tx, [found])
+    keeper = hooks.keepers[row.kind]
+    locked = keeper.lock(tx, [row])
     run = tx.runs.lock([run_id])[run_id]
     if run.outcome not in ("unconfirmed", "unknown"):
         return False
@@ -253,14 +253,14 @@ def prove(tx: Tx, proof: Prove, now: Instant, *, hooks: EngineHooks) -> None:
         ending = Dropped(proof.dropped)
     elif proof.error is not None:
         ending = Failed(proof.error, permanent=True, rung="accepted")
-    found = tx.runs.lock([proof.run_id]).get(proof.run_id)
-    if found is None or (found.outcome != "waiting" and not isinstance(ending, Done)):
+    row = tx.runs.lock([proof.run_id]).get(proof.run_id)
+    if row is None or (row.outcome != "waiting" and not isinstance(ending, Done)):
         return
-    if found.outcome != "waiting":
+    if row.outcome != "waiting":
         prove_late(tx, proof.run_id, ending, hooks=hooks, now=now)
         return
-    keeper = hooks.keepers[found.kind]
-    locked = keeper.lock(tx, [found])
+    keeper = hooks.keepers[row.kind]
+    locked = keeper.lock(tx, [row])
     run = tx.runs.lock([proof.run_id])[proof.run_id]
     if run.outcome == "waiting" and run.reason == ENTRUSTED:
         conclude(tx, hooks, keeper, locked, [(run, ending)], now=now)
@@ -366,12 +366,12 @@ def _refuse_past_edit(schedule: Schedule, compiled: Compiled, checked: Checked, 
 
 def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:
     """The schedule and its cadence, locked."""
-    found = tx.schedules.by_slugs([slug]).get(slug)
-    if found is None:
+    known = tx.schedules.by_slugs([slug]).get(slug)
+    if known is None:
         raise NotFound(f"there is no schedule {slug!r}")
-    cadence = tx.cadences.lock([found.schedule_id])[found.schedule_id]
+    cadence = tx.cadences.lock([known.schedule_id])[known.schedule_id]
     # Read again under the lock: another node may have edited it between the two statements.
-    schedule = tx.schedules.by_ids([found.schedule_id])[found.schedule_id]
+    schedule = tx.schedules.by_ids([known.schedule_id])[known.schedule_id]
     if schedule.deleted_at is not None:
         raise NotFound(f"there is no schedule {slug!r}")
     return schedule, cadence

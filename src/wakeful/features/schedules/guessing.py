@@ -17,7 +17,7 @@ def refuse_after_many(tx: Tx, sender: str, *, now: Instant) -> None:
     until = waits_until(_read(tx), sender, now)
     if until is not None:
         raise Conflict(
-            f"there were too many wrong codes from {sender}; send one again after {format_instant(until)}, "
+            f"too many wrong codes from {sender}; try again after {format_instant(until)}, "
             f"or decide on the command line: wakeful approvals"
         )
 
@@ -32,7 +32,7 @@ def count_wrong(tx: Tx, sender: str, *, now: Instant) -> str:
     tx.proposals.save([row._replace(code_digest=None) for row in out])
     _write(tx, current(guesses, now))
     return (
-        f". Too many codes were wrong, so all that are out ({len(out)}) are locked; decide on the command line"
+        f". After too many wrong codes, all open codes ({len(out)}) are locked; decide on the command line"
         if out
         else ""
     )

@@ -211,8 +211,8 @@ def _stuck(tx: Tx, stuck: Sequence[Run]) -> Finding:
     if not stuck:
         return Finding("stuck", "ok", "nothing is stuck")
     which = ", ".join(f"run {run.run_id}" for run in stuck[:NAMED_MAX])
-    sentence = f"{len(stuck)} could not be ended and still occupy their lane and capacity: {which}"
-    return Finding("stuck", "bad", sentence, "end the processes they started, or restart the node", _slugs(tx, stuck))
+    sentence = f"{len(stuck)} could not be stopped and still occupy their lane and capacity: {which}"
+    return Finding("stuck", "bad", sentence, "stop the processes they started, or restart the node", _slugs(tx, stuck))
 
 
 def _orphans(held: Sequence[Run], live: Sequence[Node]) -> Finding:

@@ -38,18 +38,18 @@ class Search(NamedTuple):
         return not self.contains and self.since == 0 and self.until == INSTANT_MAX
 
 
-class Found(NamedTuple):
+class SearchPage(NamedTuple):
     """Rows of the ledger, and the id to continue before; None if there are no more."""
 
     runs: list[RunView]
     next: int | None
 
 
-def search(tx: Tx, wanted: Search, *, limit: int, before_id: int | None) -> Found:
+def search(tx: Tx, wanted: Search, *, limit: int, before_id: int | None) -> SearchPage:
     """Rows that match, newest first."""
     if wanted.is_plain:
-        found = queries.runs(tx, wanted.slug, limit=limit + 1, before_id=before_id, outcome=wanted.outcome)
-        return Found(found[:limit], found[limit - 1].run_id if len(found) > limit else None)
+        runs = queries.runs(tx, wanted.slug, limit=limit + 1, before_id=before_id, outcome=wanted.outcome)
+        return SearchPage(runs[:limit], runs[limit - 1].run_id if len(runs) > limit else None)
     owner_id = None if wanted.slug is None else queries.recorded_id(tx, wanted.slug)
     before = before_id if before_id is not None or wanted.until == INSTANT_MAX else _id_after(tx, wanted.until)
     matching: list[Run] = []
@@ -60,12 +60,12 @@ def search(tx: Tx, wanted: Search, *, limit: int, before_id: int | None) -> Foun
             if _matches(row, names[row.schedule_id], wanted):
                 matching.append(row)
                 if len(matching) == limit:
-                    return Found(queries.run_views(tx, matching), row.run_id)
+                    return SearchPage(queries.run_views(tx, matching), row.run_id)
         is_past = all(happened_at(row) < wanted.since for row in rows)
         if len(rows) < STEP or is_past:
-            return Found(queries.run_views(tx, matching), None)
+            return SearchPage(queries.run_views(tx, matching), None)
         before = rows[-1].run_id
-    return Found(queries.run_views(tx, matching), before)
+    return SearchPage(queries.run_views(tx, matching), before)
 
 
 def happened_at(run: Run) -> Instant:
@@ -99,16 +99,16 @@ class Happened:
     """A summary since a given time: instants by outcome, and the runs that failed or have a reply."""
 
     counts: Counter[str] = field(default_factory=Counter)
-    told: list[RunView] = field(default_factory=list)
+    listed: list[RunView] = field(default_factory=list)
     is_cut: bool = False  # there was more than is counted
 
 
-def happened_since(tx: Tx, since: Instant, *, told_max: int) -> Happened:
+def happened_since(tx: Tx, since: Instant, *, listed_max: int) -> Happened:
     """Summarize what happened since `since`. Reads the newest rows only, so the cost is the same for any time."""
     rows = tx.runs.page(limit=HAPPENED_MAX)
     recent = [row for row in rows if (row.ended_at or happened_at(row)) >= since and not row.is_open]
     counts: Counter[str] = Counter()
     for row in recent:
         counts[row.outcome] += row.instants
-    told = [row for row in recent if row.outcome in ERRORS or '"reply"' in (row.result or "")]
-    return Happened(counts, queries.run_views(tx, told[:told_max]), len(recent) == HAPPENED_MAX)
+    listed = [row for row in recent if row.outcome in ERRORS or '"reply"' in (row.result or "")]
+    return Happened(counts, queries.run_views(tx, listed[:listed_max]), len(recent) == HAPPENED_MAX)

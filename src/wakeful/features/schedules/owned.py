@@ -223,9 +223,11 @@ def _refuse_rejected(tx: Tx, agent: str, definition: Definition, now: Instant) -
         is_here = is_stop and proposal.slug == definition.slug
         if is_here or is_repeat(decode_definition(proposal.definition), definition):
             what = (
-                "this was stopped for a person to look at, and then deleted," if is_stop else "a person rejected this"
+                "this was waiting for a person after it was stopped, and was deleted"
+                if is_stop
+                else "a person rejected this"
             )
-            raise Conflict(f"{what} at {at}; do not propose it again within a week, ask them to add it")
+            raise Conflict(f"{what} at {at}; do not propose it again within a week; ask a person to add it")
 
 
 def _is_live(tx: Tx, schedule: Schedule) -> bool:

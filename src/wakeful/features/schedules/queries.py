@@ -94,7 +94,7 @@ class Page(NamedTuple):
     next: str | None
 
 
-class Pulse(NamedTuple):
+class NodeStatus(NamedTuple):
     """The nodes, and stuck runs."""
 
     nodes: list[Node]  # those that were not voided
@@ -205,12 +205,12 @@ def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
     if choice.health == "waiting":
         return partial(_among, _living(tx, {run.schedule_id for run in _waiting(tx)}))
     if choice.is_troubled:
-        beside = late(tx, now)
+        late_rows = late(tx, now)
 
         def troubled(*, after: str | None, limit: int) -> list[Schedule]:
-            found = {row.slug: row for row in tx.schedules.amiss(after=after, limit=limit)}
-            found |= {row.slug: row for row in _among(beside, after=after, limit=limit)}
-            return [found[slug] for slug in sorted(found)][:limit]
+            by_slug = {row.slug: row for row in tx.schedules.amiss(after=after, limit=limit)}
+            by_slug |= {row.slug: row for row in _among(late_rows, after=after, limit=limit)}
+            return [by_slug[slug] for slug in sorted(by_slug)][:limit]
 
         return troubled
     return tx.schedules.page
@@ -237,11 +237,11 @@ def _among(rows: Sequence[Schedule], *, after: str | None, limit: int) -> list[S
     return [row for row in rows if after is None or row.slug > after][:limit]
 
 
-def pulse(tx: Tx) -> Pulse:
+def pulse(tx: Tx) -> NodeStatus:
     """The nodes, and stuck runs."""
     stuck = [run.run_id for run in tx.runs.page(limit=STUCK_MAX, outcome="unknown") if run.stuck]
     nodes = [node for node in tx.nodes.all() if node.voided_at is None]
-    return Pulse(nodes, stuck)
+    return NodeStatus(nodes, stuck)
 
 
 def runs(

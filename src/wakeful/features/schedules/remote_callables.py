@@ -21,7 +21,7 @@ ASKED_AGAIN: Final[Duration] = SECOND
 ELSEWHERE: Final = "callable elsewhere"
 
 
-def leave_to_others(compilations: Compilations, is_here: Callable[[Call], bool]) -> Gate:
+def remote_callables_gate(compilations: Compilations, is_here: Callable[[Call], bool]) -> Gate:
     """A gate for nodes that share their store."""
 
     def gate(tx: Tx, run: Run, now: Instant) -> Decision:

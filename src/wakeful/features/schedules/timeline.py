@@ -98,24 +98,24 @@ def others(
         planned.setdefault(instant.slug, {}).setdefault(handler, []).append((instant.due_at, True))
     owners = {slug: owner for slug in sorted(planned) if (owner := tx.owners.find(slug)) is not None or ":" in slug}
     ran = tx.runs.latest([owner for owner in owners.values() if owner is not None], limit=marks + 1)
-    found = []
+    entries = []
     for slug, owner in owners.items():
         past = _past([] if owner is None else ran.get(owner, []), since, marks)
         runs = _by_handler(tx, past.runs) if slug.startswith(WORKFLOW) else {None: past.runs}
         for handler in sorted({*planned[slug], *runs}, key=lambda name: (name is None, name)):
             future = _future(planned[slug].get(handler, []), until, marks)
             whole = future._replace(whole_until=min(future.whole_until, whole_until))
-            found.append(Other(slug, handler, past._replace(runs=runs.get(handler, [])), whole))
-    return found
+            entries.append(Other(slug, handler, past._replace(runs=runs.get(handler, [])), whole))
+    return entries
 
 
 def _by_handler(tx: Tx, runs: Sequence[RunGlance]) -> dict[str | None, list[RunGlance]]:
     """The runs of a workflow by handler, or None if that is no longer known."""
     known = tx.sessions.runs([run.run_id for run in runs])
-    found: dict[str | None, list[RunGlance]] = {}
+    by_handler: dict[str | None, list[RunGlance]] = {}
     for run in runs:
-        found.setdefault(known[run.run_id].handler if run.run_id in known else None, []).append(run)
-    return found
+        by_handler.setdefault(known[run.run_id].handler if run.run_id in known else None, []).append(run)
+    return by_handler
 
 
 def latest(tx: Tx, views: Sequence[ScheduleView], *, limit: int) -> dict[str, list[RunGlance]]:
@@ -140,7 +140,7 @@ def rows(
     ids = [schedule.schedule_id for schedule in schedules.values()]
     cadences, alarms = tx.cadences.lock(ids), tx.alarms.by_refs(ALARM_SCHEDULE, ids)
     ran, opened = tx.runs.latest(ids, limit=marks + 1), open_runs(tx, list(cadences.values()))
-    found = []
+    listed = []
     for view in views:
         schedule = schedules[view.slug]
         key = schedule.schedule_id
@@ -154,8 +154,8 @@ def rows(
         if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
             ahead.insert(0, (waiting.next_attempt_at or now, True))
         past, future = _past(ran[key], since, marks), _future(ahead, until, marks)
-        found.append(Row(view, past, future, _excluded(view, terms, since, until)))
-    return found
+        listed.append(Row(view, past, future, _excluded(view, terms, since, until)))
+    return listed
 
 
 def _excluded(view: ScheduleView, terms: Terms, since: Instant, until: Instant) -> list[tuple[Instant, Instant]]:

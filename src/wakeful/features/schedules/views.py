@@ -321,7 +321,7 @@ def view_schedule(
     if status == "waiting" and open_run is not None:
         reason = open_run.reason
     if open_run is not None and open_run.stuck:
-        reason = f"stuck: run {open_run.run_id} could not be ended"
+        reason = f"stuck: run {open_run.run_id} could not be stopped"
     last_run_at, last_outcome, last_error = _last(cadence, open_run)
     return ScheduleView(
         slug=schedule.slug,

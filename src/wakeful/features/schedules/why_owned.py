@@ -49,11 +49,11 @@ def why_waits(proposal: Proposal) -> Why:
     return Why(sentence, facts)
 
 
-def with_origin(tx: Tx, slug: str, told: Why) -> Why:
+def with_origin(tx: Tx, slug: str, explanation: Why) -> Why:
     """The explanation, with who made the schedule if an agent did."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     known = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
     if known is None:
-        return told
-    facts = {**told.facts, "owner": known.owner, "lineage": lineage_json(known.lineage)}
-    return replace(told, sentence=f"{told.sentence} ({origin(known.owner, known.lineage)})", facts=facts)
+        return explanation
+    facts = {**explanation.facts, "owner": known.owner, "lineage": lineage_json(known.lineage)}
+    return replace(explanation, sentence=f"{explanation.sentence} ({origin(known.owner, known.lineage)})", facts=facts)

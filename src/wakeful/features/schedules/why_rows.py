@@ -137,7 +137,7 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
             if case.nodes.is_full:
                 return "to start: the concurrency limit is reached"
             if row.trigger == "manual" and case.nodes.is_full_for_manual:
-                return "to start: the rest of the concurrency limit is kept for what schedules start"
+                return "to start: the rest of the concurrency limit is reserved for scheduled runs"
             return "to start at the next tick"
         case reason:
             return f"until {until}, deferred by a gate: {reason}"

@@ -343,7 +343,7 @@ def _replanned(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState
 
 
 def _by_workflow(oldest: Mapping[SubscriptionKey, Instant]) -> dict[int, dict[tuple[str, str], Instant]]:
-    found: dict[int, dict[tuple[str, str], Instant]] = {}
+    by_workflow: dict[int, dict[tuple[str, str], Instant]] = {}
     for (workflow_id, topic, consumer), since in oldest.items():
-        found.setdefault(workflow_id, {})[topic, consumer] = since
-    return found
+        by_workflow.setdefault(workflow_id, {})[topic, consumer] = since
+    return by_workflow

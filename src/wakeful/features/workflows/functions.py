@@ -72,7 +72,7 @@ class Functions:
             if running.done():
                 raise
             name = f"'{context.workflow}' {context.handler} {context.phase}"
-            raise StillRunning(f"{name} runs in a thread, which cannot be ended", _ended(running)) from None
+            raise StillRunning(f"{name} runs in a thread, which cannot be stopped", _ended(running)) from None
         return await value if isinstance(value, Awaitable) else value
 
 

@@ -42,15 +42,15 @@ def load_all(modules: Sequence[str], folder: Path | None) -> Loaded:
     """Import these modules, from the folder if they are not found elsewhere."""
     if folder is not None and str(folder) not in sys.path:
         sys.path.append(str(folder))
-    found: list[Workflow] = []
+    workflows: list[Workflow] = []
     faults: list[Fault] = []
     for module in modules:
         loaded = _load(module)
         if isinstance(loaded, Fault):
             faults.append(loaded)
         else:
-            found += loaded
-    return Loaded(found, faults)
+            workflows += loaded
+    return Loaded(workflows, faults)
 
 
 def try_out(modules: Sequence[str], folder: Path) -> Sequence[Fault]:
@@ -72,9 +72,9 @@ def try_out(modules: Sequence[str], folder: Path) -> Sequence[Fault]:
 
 def _load(module: str) -> list[Workflow] | Fault:
     try:
-        found = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Workflow)]
+        workflows = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Workflow)]
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
         return Fault(module, one_line(f"{type(error).__name__}: {error}"))
-    return found or Fault(module, "it contains no workflow; create one with Workflow(name) at its top level")
+    return workflows or Fault(module, "it contains no workflow; create one with Workflow(name) at its top level")

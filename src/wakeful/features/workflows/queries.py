@@ -95,7 +95,7 @@ def messages(
 def handlers_of(tx: Tx, run_ids: Sequence[int]) -> dict[int, str]:
     """The handler of each of these runs, where known; a row for times at which a producer did not run names it
     itself."""
-    found = {run_id: own.handler for run_id, own in tx.sessions.runs(run_ids).items()}
-    others = tx.runs.lock(sorted(set(run_ids) - found.keys()))
+    handlers = {run_id: own.handler for run_id, own in tx.sessions.runs(run_ids).items()}
+    others = tx.runs.lock(sorted(set(run_ids) - handlers.keys()))
     named = {run_id: json.loads(run.result or "{}").get(HANDLER) for run_id, run in others.items()}
-    return found | {run_id: name for run_id, name in named.items() if name is not None}
+    return handlers | {run_id: name for run_id, name in named.items() if name is not None}

@@ -305,7 +305,7 @@ def _cancel(
     """A person cancelled the run. What it reserved is released, or skipped if the side effect may have happened. The
     handler waits: a producer for its next time, a consumer as after a failure, or it would start again immediately."""
     if cancelled.is_stuck:
-        return _ask_person(tx, flow, own, run, "it was cancelled and could not be ended", now)
+        return _ask_person(tx, flow, own, run, "it was cancelled and could not be stopped", now)
     fate = _abandon(tx, flow, own, run, CANCELLED, None, now)
     is_certain = own.phase != "mutating" and cancelled.is_proven
     close = after_cancel(run, cancelled if is_certain else Cancelled(is_proven=False))

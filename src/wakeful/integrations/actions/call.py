@@ -1,7 +1,7 @@
 """The call action: a Python callable.
 
 An async callable runs on the event loop and is ended by cancellation. A sync one runs in a
-thread, which cannot be ended: after a timeout it is reported as still running. With `isolate: process` it runs in a
+thread, which cannot be stopped: after a timeout it is reported as still running. With `isolate: process` it runs in a
 separate process, which can be killed.
 """
 
@@ -93,7 +93,7 @@ class CallAction:
         except asyncio.CancelledError:
             if running.done():
                 return _cancelled_result(running.result())
-            message = f"'{call.target}' runs in a thread, which cannot be ended; use isolate: process instead"
+            message = f"'{call.target}' runs in a thread, which cannot be stopped; use isolate: process instead"
             raise StillRunning(message, _ended(running)) from None
 
 

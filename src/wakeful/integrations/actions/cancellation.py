@@ -10,7 +10,7 @@ from wakeful.ports.action import Detached
 T = TypeVar("T")
 
 
-async def see_through(work: Coroutine[Any, Any, T]) -> T:
+async def run_to_end(work: Coroutine[Any, Any, T]) -> T:
     """Await the work to its end, even if cancelled again meanwhile.
 
     Only for ending processes and tasks: that work has its own grace period, and proves nothing if interrupted.

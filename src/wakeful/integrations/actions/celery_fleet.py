@@ -283,8 +283,8 @@ class Fleet:
             return
         seen = self.look(task_id)  # it may have ended meanwhile
         if seen.state == "STARTED" and seen.worker == worker:
-            told = "does not answer any more" if is_gone else "no longer works on it"
-            seen = seen._replace(trouble=f"its worker {worker} {told}")
+            problem = "no longer responds" if is_gone else "no longer works on it"
+            seen = seen._replace(trouble=f"its worker {worker} {problem}")
         if seen.is_final:
             self._end(task_id, watched, seen)
 

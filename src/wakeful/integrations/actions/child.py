@@ -27,8 +27,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wakeful.core.time.instants import SECOND, Duration
-from wakeful.integrations.actions.cancellation import see_through
-from wakeful.integrations.actions.deadline import Deadline, happens_within, pause
+from wakeful.integrations.actions.cancellation import run_to_end
+from wakeful.integrations.actions.deadline import Deadline, is_set_within, pause
 from wakeful.integrations.actions.processes import identify
 from wakeful.integrations.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
 from wakeful.integrations.system.threads import call_on
@@ -86,12 +86,12 @@ class Children:
             await ladder.climb("started", process=process)
             await child.open_gate()
             code = await child.wait()
-            return Exit(code, await see_through(child.clear_away()))
+            return Exit(code, await run_to_end(child.clear_away()))
         except (CannotStart, GeneratorExit):
             raise
         except BaseException:  # cancelled, fenced off, or recording failed: no process may be left in any case
-            if not await see_through(child.end()):
-                message = f"process {child.pid} could not be ended, not even by SIGKILL; check what it is waiting for"
+            if not await run_to_end(child.end()):
+                message = f"process {child.pid} could not be killed, even with SIGKILL; check what it is waiting for"
                 raise StillRunning(message, self._watch(child.pid)) from None
             raise
         finally:
@@ -167,9 +167,9 @@ class _Child:
     async def clear_away(self) -> bool:
         """After the leader ended: read the remaining output, end the rest of the group; True if nothing is left."""
         patience = Deadline(LEFTOVER_GRACE)
-        await happens_within(LEFTOVER_GRACE, self._output.ended)
+        await is_set_within(LEFTOVER_GRACE, self._output.ended)
         if self._error_reader is not None and self._errors is not None:
-            await happens_within(LEFTOVER_GRACE, self._errors.ended)
+            await is_set_within(LEFTOVER_GRACE, self._errors.ended)
         if not group_exists(self.pid):  # the usual case, at the cost of one system call
             return True
         while not await is_session_gone(self.pid):

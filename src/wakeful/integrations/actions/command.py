@@ -19,7 +19,7 @@ from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.text import HeadTail, last_line
 from wakeful.ports.action import Fire, Ladder
 
-_LEFT_BEHIND: Final = "\n[a leftover process could not be ended]"
+_LEFT_BEHIND: Final = "\n[a leftover process could not be stopped]"
 _STATUS_LOST: Final = (
     "it ended, but its exit status was collected by another part of this program; "
     "do not ignore SIGCHLD or wait for all children in a program that embeds Wakeful"

@@ -25,7 +25,7 @@ async def pause(duration: Duration) -> None:
     await asyncio.sleep(duration / SECOND)
 
 
-async def happens_within(duration: Duration, bell: asyncio.Event) -> bool:
+async def is_set_within(duration: Duration, bell: asyncio.Event) -> bool:
     """True when the event is set, False after `duration`, whichever is first."""
     try:
         async with asyncio.timeout(duration / SECOND):

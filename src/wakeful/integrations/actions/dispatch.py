@@ -15,7 +15,7 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.traces import trace_header
 from wakeful.core.schedule.actions import OUTPUT_MAX, Address, Celery, Dispatch, EnvName, url_fault
 from wakeful.core.time.instants import HOUR, SECOND, Duration, format_instant
-from wakeful.integrations.actions.cancellation import see_through
+from wakeful.integrations.actions.cancellation import run_to_end
 from wakeful.integrations.actions.celery_fleet import PENDING, Fleet, Progress, Uncertain, Unsent, text_of
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.threads import Threads, call_on
@@ -28,7 +28,7 @@ WORKER_LOST: Final = "worker"
 REVOKE_WITHIN: Final[Duration] = 5 * SECOND
 """How long a revoked task may take to end before it counts as still running."""
 WATCH_MAX: Final[Duration] = HOUR
-"""How long a task that could not be ended is watched."""
+"""How long a task that could not be stopped is watched."""
 MISSING: Final = "needs Celery; install it with: pip install 'wakeful[celery]'"
 
 
@@ -110,13 +110,13 @@ class DispatchAction:
             return Lost(WORKER_LOST, str(error))
         except asyncio.CancelledError as cancelled:
             if fleet.has_backend and SHUTDOWN in cancelled.args:
-                raise FencedOff("the task goes on; the next node asks for its result") from None
-            await see_through(self._end(fleet, task_id))
+                raise FencedOff("the task continues; the next node asks for its result") from None
+            await run_to_end(self._end(fleet, task_id))
             raise
 
     async def _send(self, fleet: Fleet, task_id: str, celery: Celery, fire: Fire) -> None:
         """Send the task, and wait for the thread even if cancelled: a task that was sent has to be revoked."""
-        await see_through(_awaited(self._threads.run(lambda: fleet.send(task_id, celery, _headers(fire)))))
+        await run_to_end(_awaited(self._threads.run(lambda: fleet.send(task_id, celery, _headers(fire)))))
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
@@ -147,14 +147,14 @@ class DispatchAction:
         watching.add_done_callback(self._watching.discard)
         try:
             await self._threads.run(lambda: fleet.revoke(task_id))
-            told = "it was revoked, and no worker has confirmed that it stopped"
+            message = "it was revoked, and no worker has confirmed that it stopped"
         except Exception as error:
-            told = f"it could not be revoked: {type(error).__name__}"
+            message = f"it could not be revoked: {type(error).__name__}"
         over = asyncio.Event()
         ended.add_done_callback(lambda _: over.set())
         await self._clock.wait(over, REVOKE_WITHIN)
         if not over.is_set():
-            raise StillRunning(told, ended)
+            raise StillRunning(message, ended)
 
     async def _see_end(self, fleet: Fleet, task_id: str, ended: "asyncio.Future[None]") -> None:
         """Resolve the future when the task has ended; cancel it if that can no longer be seen."""
@@ -176,10 +176,10 @@ class DispatchAction:
             return None
         ids = [task_id_of(fire, attempt) for attempt in range(1, fire.attempt)][-3:]
         try:
-            found = await self._threads.run(lambda: [fleet.look(task_id) for task_id in ids])
+            states = await self._threads.run(lambda: [fleet.look(task_id) for task_id in ids])
         except Exception as error:
             return Failed(f"the result backend cannot be read: {type(error).__name__}", rung="claimed")
-        return next((_result(seen) for seen in found if seen.state == "SUCCESS"), None)
+        return next((_result(seen) for seen in states if seen.state == "SUCCESS"), None)
 
     async def _fleet(self, celery: Celery) -> Fleet:
         key = self._value(celery.broker), None if celery.backend is None else self._value(celery.backend)

@@ -119,7 +119,7 @@ def with_receipt(request: Http, fire: Fire) -> Http:
 
     def filled(value: Any) -> Any:
         if isinstance(value, str):
-            return _PLACE.sub(lambda found: values.get(found[1], found[0]), value)
+            return _PLACE.sub(lambda match: values.get(match[1], match[0]), value)
         if isinstance(value, list):
             return [filled(item) for item in value]
         return {key: filled(item) for key, item in value.items()} if isinstance(value, Mapping) else value

@@ -25,10 +25,10 @@ class SystemOrphans:
         """End the whole session if it still belongs to that process."""
         if process.host != this_host():
             return "elsewhere"
-        found = await in_thread(lambda: _find(process), name="orphan")
-        if found == "living":
+        state = await in_thread(lambda: _find(process), name="orphan")
+        if state == "living":
             return "gone" if await end_session(process.pid, self._grace) else "remains"
-        return "gone" if found == "gone" else "remains"
+        return "gone" if state == "gone" else "remains"
 
 
 def identify(pid: int) -> Process:

@@ -67,17 +67,17 @@ def _import(module_name: str, name: str) -> ModuleType:
 
 def _walk(module: ModuleType, path: str, name: str) -> Target:
     owner: Any = module
-    found: Any = module
+    target: Any = module
     for part in path.split("."):
-        owner = found
+        owner = target
         try:
-            found = getattr(owner, part)
+            target = getattr(owner, part)
         except AttributeError:
             raise UnknownCallable(f"'{module.__name__}' has no '{path}'; correct the target '{name}'") from None
-    if not callable(found):
-        raise UnknownCallable(f"'{name}' is {type(found).__name__}, which cannot be called; name a function")
+    if not callable(target):
+        raise UnknownCallable(f"'{name}' is {type(target).__name__}, which cannot be called; name a function")
     if inspect.isclass(owner) and inspect.isfunction(inspect.getattr_static(owner, part, None)):
         raise UnknownCallable(
             f"'{name}' needs an instance; make it a classmethod or staticmethod, or register a bound method"
         )
-    return found  # type: ignore[no-any-return]  # `callable` narrows Any to nothing more than Any
+    return target  # type: ignore[no-any-return]  # `callable` narrows Any to nothing more than Any

@@ -106,7 +106,7 @@ class CommandAgent:
             return printed
         matches = await self._matched(printed)
         note = None
-        if session_id is not None and printed.code != 0 and matches.found.get("lost_pattern") is not None:
+        if session_id is not None and printed.code != 0 and matches.groups.get("lost_pattern") is not None:
             note = f"[the program no longer knows the session {session_id}: a new one was started]"
             session_id = None
             printed = await self._run(turn, None, ladder)
@@ -140,7 +140,7 @@ class CommandAgent:
 
 
 class _Matched(NamedTuple):
-    found: Matches
+    groups: Matches
     problem: str | None = None  # a pattern took too long: the result is unknown
 
 
@@ -165,28 +165,30 @@ def read_printed(
     usage = usage_of(_at(values, settings.usage_path))
     if usage is not None and settings.model is not None:
         usage = {"model": settings.model, **usage}
-    limited = matched.found.get("limit_pattern")
+    limited = matched.groups.get("limit_pattern")
     until = None if limited is None else printed_reset(limited, printed, ReadMoment(now, settings.zone))
     if until is not None:
         error = f"{program}: its usage limit is reached, and resets at {format_instant(until)}"
         return Throttled(error, until, session_id, "quota", shown, usage)
-    failure = _failure(settings, printed, matched.found, values)
+    failure = _failure(settings, printed, matched.groups, values)
     if failure is not None:
         return Failed(f"{program}: {failure}", output=shown, usage=usage)
     text = printed.stdout.strip() if settings.reply_path is None else _at(values, settings.reply_path)
     if settings.reply_path is not None and not isinstance(text, str):
         missing = f"it printed no text at '{settings.reply_path}'; correct reply_path, or let it print JSON"
         return Failed(missing, output=shown, usage=usage)
-    found = session_id_of(_at(values, settings.session_path)) or session_id_of(matched.found.get("session_pattern"))
+    printed_id = session_id_of(_at(values, settings.session_path)) or session_id_of(
+        matched.groups.get("session_pattern")
+    )
     # No output means that there is no reply; an empty reply counts only if the JSON says so.
     reply = None if settings.reply_path is None and not text else reply_of(text)
     stderr = for_people(Printed("", printed.stderr, 0))
-    return Replied(reply, found or session_id, usage, reply_of(stderr))
+    return Replied(reply, printed_id or session_id, usage, reply_of(stderr))
 
 
-def _failure(settings: CommandSettings, printed: Printed, found: Matches, values: Sequence[Any]) -> str | None:
+def _failure(settings: CommandSettings, printed: Printed, matches: Matches, values: Sequence[Any]) -> str | None:
     """The failure of a turn, in one line; None if there is none."""
-    said = found.get("limit_pattern") or found.get("error_pattern")
+    said = matches.get("limit_pattern") or matches.get("error_pattern")
     if said is not None:
         return f"it reported an error: {_message(said)}"
     error = _at(values, settings.error_path)
@@ -225,7 +227,7 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
     """The argument with its placeholders filled in one pass: a prompt that contains `{session}` keeps it.
 
     A prompt never becomes an option: an argument that would start with a hyphen because of it gets a leading space."""
-    filled = re.sub("|".join(map(re.escape, values)), lambda found: values[found[0]], word)
+    filled = re.sub("|".join(map(re.escape, values)), lambda match: values[match[0]], word)
     return f" {filled}" if word.startswith(PROMPT) and filled.startswith("-") else filled
 
 
@@ -247,7 +249,7 @@ def _values(settings: CommandSettings, output: str) -> list[Any]:
 def _at(values: Sequence[Any], path: str | Path | None) -> Any:
     """The value at the path, from the first value that has it."""
     for value in values if path is not None else ():
-        found = walk(value, path or "")
-        if found is not None:
-            return found
+        part = walk(value, path or "")
+        if part is not None:
+            return part
     return None

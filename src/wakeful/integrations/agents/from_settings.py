@@ -95,8 +95,8 @@ def _make(
             return CommandAgent(_command(agent, home), clock)
         case written.PresetAgent():
             notes = SessionNotes(home / "agents" / name)
-            told = None if on_windows is None else partial(on_windows, name)
-            return PresetAgent(_preset(agent, home), clock, notes, on_windows=told)
+            callback = None if on_windows is None else partial(on_windows, name)
+            return PresetAgent(_preset(agent, home), clock, notes, on_windows=callback)
         case written.CallAgent():
             return CallAgent(agent.target, registry, model=agent.model)
         case _:

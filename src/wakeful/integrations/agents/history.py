@@ -108,8 +108,8 @@ def _data(event: Event) -> Event:
 
 
 def _key(event: Event) -> str | None:
-    found = event.get("correlationId") or _data(event).get("correlationId")
-    return found if isinstance(found, str) else None
+    key = event.get("correlationId") or _data(event).get("correlationId")
+    return key if isinstance(key, str) else None
 
 
 def _text(event: Event) -> str | None:

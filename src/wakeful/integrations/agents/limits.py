@@ -54,10 +54,10 @@ def reset_at(text: str, now: Instant, zone: str) -> Instant | None:
 def _named(text: str, now: Instant, zone: str) -> tuple[str, Instant] | None:
     """The words in `text` that name a time, and the instant."""
     for pattern, read in _FORMS:
-        found = pattern.search(text[:_TEXT_MAX])
-        at = None if found is None else read(found, now, zone)
-        if found is not None and at is not None:
-            return found[0], at
+        match = pattern.search(text[:_TEXT_MAX])
+        at = None if match is None else read(match, now, zone)
+        if match is not None and at is not None:
+            return match[0], at
     return None
 
 
@@ -68,43 +68,43 @@ def _arrived_at(words: str, printed: Printed, now: Instant) -> Instant:
     streams = ((printed.stdout, printed.stdout_arrived), (printed.stderr, printed.stderr_arrived))
     arrived = []
     for text, arrivals in streams:
-        found = _last(pattern, plain(text)) if arrivals.marks else None
-        at = None if found is None else arrivals.of(plain(text), found.end())
+        match = _last(pattern, plain(text)) if arrivals.marks else None
+        at = None if match is None else arrivals.of(plain(text), match.end())
         arrived += [] if at is None else [at]
     return min(max(arrived, default=now), now)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    found = None
-    for found in pattern.finditer(text):  # noqa: B007 - the last one is wanted
+    match = None
+    for match in pattern.finditer(text):  # noqa: B007 - the last one is wanted
         pass
-    return found
+    return match
 
 
-def _epoch(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
-    return int(found[1]) * SECOND + int(found[2] or 0)
+def _epoch(match: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    return int(match[1]) * SECOND + int(match[2] or 0)
 
 
-def _rfc3339(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
+def _rfc3339(match: re.Match[str], now: Instant, zone: str) -> Instant | None:
     try:
-        return _instant(datetime.fromisoformat(found[0]))
+        return _instant(datetime.fromisoformat(match[0]))
     except ValueError:
         return None
 
 
-def _length(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
-    parts = [(float(count), count, unit[0].lower()) for count, unit in re.findall(_PART, found[1], re.IGNORECASE)]
+def _length(match: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    parts = [(float(count), count, unit[0].lower()) for count, unit in re.findall(_PART, match[1], re.IGNORECASE)]
     _, count, unit = parts[-1]
     is_whole = unit == "s" and "." not in count
     return now + round(sum(number * _UNITS[unit] for number, _, unit in parts) * SECOND) + SECOND * is_whole
 
 
-def _bare_seconds(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
-    return now + (int(found[1] or found[2]) + 1) * SECOND
+def _bare_seconds(match: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    return now + (int(match[1] or match[2]) + 1) * SECOND
 
 
-def _day_time(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
-    month, day, year, hour, minute, half, named = found.groups()
+def _day_time(match: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    month, day, year, hour, minute, half, named = match.groups()
     if not 1 <= int(hour) <= 12 or int(minute or 0) > 59:
         return None
     hours = int(hour) % 12 + (12 if half[0].lower() == "p" else 0)
@@ -123,11 +123,11 @@ def _day_time(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
     return _instant(dated) + exact
 
 
-def _clock(found: re.Match[str], now: Instant, zone: str) -> Instant | None:
-    if int(found[1]) > 23 or int(found[2]) > 59:
+def _clock(match: re.Match[str], now: Instant, zone: str) -> Instant | None:
+    if int(match[1]) > 23 or int(match[2]) > 59:
         return None
-    local = datetime.fromtimestamp(now / SECOND, _zone(found[3], zone))
-    return _next(local.replace(hour=int(found[1]), minute=int(found[2]), second=0, microsecond=0), now, MINUTE)
+    local = datetime.fromtimestamp(now / SECOND, _zone(match[3], zone))
+    return _next(local.replace(hour=int(match[1]), minute=int(match[2]), second=0, microsecond=0), now, MINUTE)
 
 
 def _next(local: datetime, now: Instant, exact: int) -> Instant:

@@ -31,12 +31,12 @@ signal.alarm(ALARM)  # ends this process if its parent died
 asked = json.load(sys.stdin)
 lines = asked["lines"]
 for name, pattern in asked["patterns"].items():
-    compiled, found = re.compile(pattern), None
+    compiled, match = re.compile(pattern), None
     for line in reversed(lines):
-        found = compiled.search(line)
-        if found is not None:
+        match = compiled.search(line)
+        if match is not None:
             break
-    text = None if found is None else (found[1] if compiled.groups and found[1] is not None else found[0])
+    text = None if match is None else (match[1] if compiled.groups and match[1] is not None else match[0])
     print(json.dumps([name, text]), flush=True)
 """
 
@@ -55,11 +55,11 @@ async def search(patterns: Mapping[str, str], text: str) -> Matches:
         return {}
     asked = json.dumps({"patterns": dict(patterns), "lines": bounded_lines(text)}).encode("utf-8", "replace")
     printed = await in_thread(partial(_match, asked), name="patterns")
-    found: dict[str, str | None] = dict(json.loads(line) for line in printed.splitlines())
-    missing = next((name for name in patterns if name not in found), None)
+    matches: dict[str, str | None] = dict(json.loads(line) for line in printed.splitlines())
+    missing = next((name for name in patterns if name not in matches), None)
     if missing is not None:
         raise TooSlow(missing)
-    return found
+    return matches
 
 
 def _match(asked: bytes) -> bytes:

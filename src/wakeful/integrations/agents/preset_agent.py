@@ -151,7 +151,7 @@ class PresetAgent:
         try:
             return {} if prepare is None else prepare(ask, {**os.environ, **self._env()})
         except OSError as error:
-            log.warning("%s starts without our tools: %s", self._settings.preset.program, error)
+            log.warning("%s starts without Wakeful's tools: %s", self._settings.preset.program, error)
             return {}
 
     def _read(self, printed: Printed, now: ReadMoment) -> Reading:

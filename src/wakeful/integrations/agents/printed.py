@@ -61,8 +61,8 @@ def at(value: Any, *path: str | int) -> Any:
 
 def text_at(value: Any, *path: str | int) -> str | None:
     """The value at a path, if it is text."""
-    found = at(value, *path)
-    return found if isinstance(found, str) else None
+    text = at(value, *path)
+    return text if isinstance(text, str) else None
 
 
 def message_in(said: str) -> tuple[str, int | None]:
@@ -84,9 +84,9 @@ def message_in(said: str) -> tuple[str, int | None]:
 
 def _message(value: Mapping[str, Any]) -> str | None:
     for path in (("error", "message"), ("message",), ("error",), ("detail",), ("data", "message")):
-        found = text_at(value, *path)
-        if found:
-            return found
+        text = text_at(value, *path)
+        if text:
+            return text
     return None
 
 
@@ -109,7 +109,7 @@ def _status(value: Mapping[str, Any]) -> int | None:
         if known is not None:
             return known
     for path in (("error", "code"), ("status",), ("statusCode",), ("code",), ("error", "status")):
-        found = at(value, *path)
-        if isinstance(found, int) and not isinstance(found, bool) and 100 <= found <= 599:
-            return found
+        status = at(value, *path)
+        if isinstance(status, int) and not isinstance(status, bool) and 100 <= status <= 599:
+            return status
     return None

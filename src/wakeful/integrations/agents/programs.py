@@ -32,8 +32,8 @@ class Installed(NamedTuple):
 
 def installed(search: str | None = None) -> list[Installed]:
     """The known agents that are on the PATH, in the order of preference for `default`."""
-    found = ((name, preset.program, find_program(preset.program, search)) for name, preset in PRESETS.items())
-    return [Installed(adapter, program, path) for adapter, program, path in found if path is not None]
+    programs = ((name, preset.program, find_program(preset.program, search)) for name, preset in PRESETS.items())
+    return [Installed(adapter, program, path) for adapter, program, path in programs if path is not None]
 
 
 def find_program(program: str, search: str | None = None) -> str | None:
@@ -94,8 +94,8 @@ class Versions:
         printed = _asked([path, "--version"], self._within)
         if printed is None:  # perhaps too slow this time; not cached
             return None
-        found = _VERSION.search(printed)
-        version = None if found is None else found[0]
+        match = _VERSION.search(printed)
+        version = None if match is None else match[0]
         self._known[path] = (changed, version)
         return version
 

@@ -68,10 +68,10 @@ class SessionNotes:
 
     def _save(self, kept: dict[str, Any]) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = self._file.with_suffix(".new")
+        temporary = self._file.with_suffix(".new")
         opener: Callable[[str, int], int] = lambda path, flags: os.open(path, flags, 0o600)  # noqa: E731 - an opener
-        with open(beside, "w", encoding="utf-8", opener=opener) as file:
+        with open(temporary, "w", encoding="utf-8", opener=opener) as file:
             json.dump(kept, file)
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(self._file)
+        temporary.replace(self._file)

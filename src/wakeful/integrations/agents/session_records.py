@@ -73,7 +73,7 @@ class SessionRecords:
         if (await self.all()) and self._records.pop(session_id, None) is not None:
             await self._write()
 
-    async def found(self, finding: Finding | None) -> None:
+    async def note_finding(self, finding: Finding | None) -> None:
         """Store whether the history can be read, for `wakeful doctor`."""
         await self.all()
         if finding is not None and finding != self._finding:

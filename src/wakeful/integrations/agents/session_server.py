@@ -196,8 +196,8 @@ class SessionServer:
         description = (_KEPT if is_persistent else _ONCE) + slug
         listed = [session for session in await self._list(slug) if session.get("description") == description]
         listed.sort(key=lambda session: str(session.get("createdAt")), reverse=True)
-        found = [*ours, *(session_id for session in listed if (session_id := _id(session)) is not None)]
-        return list(dict.fromkeys(found))[:ASKED_MAX]
+        session_ids = [*ours, *(session_id for session in listed if (session_id := _id(session)) is not None)]
+        return list(dict.fromkeys(session_ids))[:ASKED_MAX]
 
     async def cancel(self, session_id: str, slug: str) -> bool:
         """Request cancellation; True if the server accepts."""
@@ -256,7 +256,7 @@ class SessionServer:
         if len(ours) < limit:
             return None
         return Failed(
-            f"the server has {len(ours)} of our sessions, none can be removed now, and sessions_max is {limit}; "
+            f"the server has {len(ours)} sessions of this agent, none can be removed now, and sessions_max is {limit}; "
             "delete some there, or raise it"
         )
 

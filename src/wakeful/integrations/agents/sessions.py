@@ -169,7 +169,7 @@ class _Exchange:
         if self._session_id is None:
             return
         self._server.in_use.discard(self._session_id)
-        await self._server.records.found(self._server.history.finding)
+        await self._server.records.note_finding(self._server.history.finding)
         is_unused = self._is_fresh and not self._is_accepted and not self._is_kept
         if is_unused or (is_over and not self._turn.is_persistent):
             await self._server.delete(self._session_id, self._slug)
@@ -298,9 +298,7 @@ class _Exchange:
             why = "" if finding is None or finding.is_readable else f" ({finding.words})"
             return f"{away}its history cannot be read{why}"
         return (
-            "its history contains our message, but no answer"
-            if verdict.is_found
-            else "our message is not in its history"
+            "its history contains the prompt, but no answer" if verdict.is_found else "the prompt is not in its history"
         )
 
     async def _until_idle(self, session_id: str) -> bool:

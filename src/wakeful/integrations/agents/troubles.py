@@ -44,9 +44,9 @@ class AgentFailure(NamedTuple):
 
 def status_in(said: str) -> int | None:
     """The HTTP status mentioned in `text`."""
-    found = _STATUS.search(said)
-    if found is not None:
-        return int(found[1] or found[2])
+    match = _STATUS.search(said)
+    if match is not None:
+        return int(match[1] or match[2])
     return next((status for status, words in _WORDS if words.search(said)), None)
 
 
@@ -58,7 +58,7 @@ def trouble(preset: Preset, said: str | None, status: int | None, code: int | No
     return AgentFailure(f"{preset.program}: {cause}; {_cure(preset, message, status)}", status in PERMANENT)
 
 
-def told(text: str) -> str:
+def error_lines(text: str) -> str:
     """The last lines of `text`, where programs put their error, without stack traces and warnings."""
     lines = [line.strip() for line in plain(text).splitlines()]
     kept = [line for line in lines if line and not _STACK.match(line) and not line.startswith(("Warning:", "WARNING:"))]

@@ -19,7 +19,7 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.traces import SpanId, turn_of
 from wakeful.core.schedule.actions import ActionSpec, Prompt
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, format_duration
-from wakeful.integrations.actions.cancellation import see_through
+from wakeful.integrations.actions.cancellation import run_to_end
 from wakeful.integrations.agents.config import is_persistent, wrong_config
 from wakeful.integrations.agents.receipts import Inbox, Receipts
 from wakeful.ports.action import Fire, Ladder, StillRunning, Told
@@ -194,15 +194,15 @@ class TurnAction:
         try:
             result = await self._go(exchange, agent, turn, given, inbox, ladder)
         except asyncio.CancelledError:
-            if not await see_through(exchange.cancel()):
+            if not await run_to_end(exchange.cancel()):
                 message = "the agent was cancelled, but there is no proof that it stopped"
                 raise StillRunning(message, self._watch(exchange, agent)) from None
-            await see_through(exchange.clean_up(is_over=True))
+            await run_to_end(exchange.clean_up(is_over=True))
             raise
         except BaseException:  # fenced off, or recording failed: the turn is no longer ours to end
-            await see_through(exchange.clean_up(is_over=False))
+            await run_to_end(exchange.clean_up(is_over=False))
             raise
-        await see_through(exchange.clean_up(is_over=_is_over(result)))
+        await run_to_end(exchange.clean_up(is_over=_is_over(result)))
         return self._handed_back(turn, given, result)
 
     async def _go(

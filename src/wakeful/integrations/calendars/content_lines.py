@@ -35,17 +35,17 @@ def events_in(text: str) -> Iterator[list[Property]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        found = _property(line, number)
-        if found.name == "BEGIN":
-            within.append(found.value.strip().upper())
+        entry = _property(line, number)
+        if entry.name == "BEGIN":
+            within.append(entry.value.strip().upper())
             event = [] if within[-1] == "VEVENT" else event
-        elif found.name == "END":
-            if not within or within.pop() != found.value.strip().upper():
+        elif entry.name == "END":
+            if not within or within.pop() != entry.value.strip().upper():
                 raise BadCalendar(f"line {number}: {line[:80]!r} ends what did not begin")
-            if found.value.strip().upper() == "VEVENT":
+            if entry.value.strip().upper() == "VEVENT":
                 yield event
         elif within and within[-1] == "VEVENT":
-            event.append(found)
+            event.append(entry)
     if within:
         raise BadCalendar(f"ends before END:{within[-1]}")
 

@@ -51,12 +51,12 @@ class _Event:
 
 def calendar_days(text: str) -> CalendarDays:
     """All days of a calendar; raises `BadCalendar`."""
-    found = list(events_in(text))
-    replaced = _replaced(found)
+    events = list(events_in(text))
+    replaced = _replaced(events)
     days: set[int] = set()
     times: list[tuple[Instant, Instant]] = []
     left = OCCURRENCES_MAX
-    for event in [_event(properties) for properties in found if not _is_cancelled(properties)]:
+    for event in [_event(properties) for properties in events if not _is_cancelled(properties)]:
         for start in _occurrences(event, replaced.get(event.uid, set()) if event.replaces is None else set()):
             left -= 1
             if left < 0:
@@ -69,10 +69,10 @@ def calendar_days(text: str) -> CalendarDays:
     return CalendarDays(frozenset(days), tuple(times))
 
 
-def _replaced(found: Iterable[list[Property]]) -> dict[str, set[When]]:
+def _replaced(events: Iterable[list[Property]]) -> dict[str, set[When]]:
     """The occurrences that another event replaces, by uid."""
     replaced: dict[str, set[When]] = {}
-    for properties in found:
+    for properties in events:
         uid, original = _value(properties, "UID"), _named(properties, "RECURRENCE-ID")
         if uid is not None and original is not None:
             replaced.setdefault(uid, set()).add(_when(original)[0])
@@ -96,7 +96,7 @@ def _event(properties: list[Property]) -> _Event:
     if begins is None:
         raise BadCalendar("an event has no DTSTART")
     start, zone = _when(begins)
-    rules = [found.value for found in properties if found.name == "RRULE"]
+    rules = [entry.value for entry in properties if entry.name == "RRULE"]
     if len(rules) > 1:
         raise BadCalendar("an event has more than one RRULE")
     original = _named(properties, "RECURRENCE-ID")
@@ -129,10 +129,10 @@ def _span(properties: list[Property], start: When) -> timedelta:
 
 
 def _duration(text: str) -> timedelta:
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    match = _DURATION.fullmatch(text)
+    if match is None:
         raise BadCalendar(f"DURATION {text[:40]!r} cannot be read")
-    weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    weeks, days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
     return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
@@ -191,10 +191,10 @@ def _seconds(wall: datetime) -> int:
     return (wall - _EPOCH) // timedelta(seconds=1)
 
 
-def _when(found: Property) -> tuple[When, str | None]:
+def _when(entry: Property) -> tuple[When, str | None]:
     """A date or a wall time, and its zone."""
-    value, is_utc = _parse(found.value.strip(), found.name)
-    zone = found.parameters.get("TZID")
+    value, is_utc = _parse(entry.value.strip(), entry.name)
+    zone = entry.parameters.get("TZID")
     if is_utc:
         return value, "UTC"
     try:
@@ -215,16 +215,16 @@ def _parse(text: str, name: str) -> tuple[When, bool]:
 
 
 def _list(properties: Iterable[Property], name: str) -> Iterator[When]:
-    for found in properties:
-        if found.name == name:
-            for text in found.value.split(","):
-                yield _when(found._replace(value=text.partition("/")[0]))[0]
+    for entry in properties:
+        if entry.name == name:
+            for text in entry.value.split(","):
+                yield _when(entry._replace(value=text.partition("/")[0]))[0]
 
 
 def _named(properties: Iterable[Property], name: str) -> Property | None:
-    return next((found for found in properties if found.name == name), None)
+    return next((entry for entry in properties if entry.name == name), None)
 
 
 def _value(properties: Iterable[Property], name: str) -> str | None:
-    found = _named(properties, name)
-    return None if found is None else found.value
+    entry = _named(properties, name)
+    return None if entry is None else entry.value

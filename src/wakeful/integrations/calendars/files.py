@@ -59,12 +59,12 @@ class CalendarFiles:
 
 def _mark(path: Path) -> tuple[int, int, int] | str:
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError) as error:
         return f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return f"{path} is not a file"
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def _read(path: Path, mark: tuple[int, int, int] | str) -> _Read:

@@ -92,7 +92,7 @@ class TelegramChannel:
         except (NoConnection, NoAnswer) as error:
             return Unsent(str(error))
         answer = await response.json()
-        said, asked = told(answer, self._clock.read().now)
+        said, asked = error_of(answer, self._clock.read().now)
         moved_to = _moved_to(answer)
         if not response.is_ok and moved_to is not None:
             return moved_to
@@ -124,7 +124,7 @@ def _moved_to(answer: Any) -> str | None:
     return str(moved) if isinstance(moved, int) and not isinstance(moved, bool) else None
 
 
-def told(answer: Any, now: Instant) -> tuple[str, Instant | None]:
+def error_of(answer: Any, now: Instant) -> tuple[str, Instant | None]:
     """The API's error message, and the time until which it must not be called."""
     if not isinstance(answer, Mapping):
         return "", None

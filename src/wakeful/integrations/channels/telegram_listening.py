@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
-from wakeful.integrations.channels.telegram import Bot, TelegramChannel, told
+from wakeful.integrations.channels.telegram import Bot, TelegramChannel, error_of
 from wakeful.integrations.channels.telegram_updates import (
     BotIdentity,
     Message,
@@ -97,7 +97,7 @@ class ListeningTelegramChannel:
         if response.is_ok and isinstance(result, list):
             return result
         now = self._clock.read().now
-        said, asked = told(answer, now)
+        said, asked = error_of(answer, now)
         return _refusal(response, said, max((asked or now) - now, _REFUSED_WAIT))
 
     async def _heard(self, update: Mapping[str, Any], mark: str) -> IncomingMessage:
@@ -160,7 +160,7 @@ _TOKEN: Final = (
     "the bot API does not know this token; ask @BotFather for the right one (/token) and put it into the settings"  # noqa: S105 - words
 )
 _OTHER: Final = "another program polls the same bot; stop it, or use another bot here"
-_WEBHOOK: Final = "a webhook is set for this bot, which excludes polling; remove it with the API's deleteWebhook"
+_WEBHOOK: Final = "a webhook is set for this bot, which prevents polling; remove it with the API's deleteWebhook"
 _WRONG: Final = "check the error message; if base_url is set, check it"
 
 
@@ -193,7 +193,7 @@ async def ask_me(bot: Bot) -> BotIdentity | str:
     answer = await response.json()
     result = answer.get("result") if isinstance(answer, Mapping) else None
     if not response.is_ok or not isinstance(result, Mapping):
-        said, _ = told(answer, 0)
+        said, _ = error_of(answer, 0)
         if response.status in (401, 404):
             return f"{response.line}: {_TOKEN}"
         return f"{response.line}: {said or 'this is not the bot API'}"

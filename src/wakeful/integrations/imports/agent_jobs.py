@@ -20,19 +20,17 @@ SHOWN_MAX: Final = 400
 
 def jobs_of(data: Any, file: SourceFile, key: str = "jobs") -> list[Mapping[str, Any]]:
     """The jobs of a file: a list under a key, a bare list, or a map by id."""
-    found = data.get(key, data) if isinstance(data, Mapping) else data
-    if isinstance(found, Mapping):
-        found = [
-            {"id": name, **job} for name, job in found.items() if isinstance(job, Mapping) and name != "updated_at"
-        ]
-    if not isinstance(found, list):
+    jobs = data.get(key, data) if isinstance(data, Mapping) else data
+    if isinstance(jobs, Mapping):
+        jobs = [{"id": name, **job} for name, job in jobs.items() if isinstance(job, Mapping) and name != "updated_at"]
+    if not isinstance(jobs, list):
         raise SourceRefused(file.place, f"there is no list of {key}")
-    if len(found) > ENTRIES_MAX:
-        raise SourceRefused(file.place, f"there are {len(found)} {key}; at most {ENTRIES_MAX} are imported")
-    for number, job in enumerate(found, 1):
+    if len(jobs) > ENTRIES_MAX:
+        raise SourceRefused(file.place, f"there are {len(jobs)} {key}; at most {ENTRIES_MAX} are imported")
+    for number, job in enumerate(jobs, 1):
         if not isinstance(job, Mapping):
             raise SourceRefused(file.place, f"number {number} of {key} is not an object")
-    return found
+    return jobs
 
 
 def text_of(job: Mapping[str, Any], *names: str) -> str | None:

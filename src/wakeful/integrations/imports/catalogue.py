@@ -7,7 +7,7 @@ from typing import Final
 
 from wakeful.integrations.imports import coding_apps, crontab, hermes, kubernetes, openclaw, seed_systems, systemd
 from wakeful.integrations.imports.entries import Context, Entry, Reader, SourceFile, SourceRefused
-from wakeful.integrations.imports.places import existing, plain_files_in, printed, read_file, read_files, read_found
+from wakeful.integrations.imports.places import existing, plain_files_in, printed, read_each, read_file, read_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ImportKind:
 def _crontab_places(context: Context) -> list[SourceFile]:
     own = printed(["crontab", "-l"], crontab.USER_PLACE, context)
     system = [*existing(Path("/etc/crontab")), *_cron_d(Path("/etc/cron.d"))]
-    return [*([] if own is None else [own]), *read_found(system)]
+    return [*([] if own is None else [own]), *read_each(system)]
 
 
 def _cron_d(folder: Path) -> list[Path]:
@@ -43,7 +43,7 @@ def _systemd_places(context: Context) -> list[SourceFile]:
     units = [
         unit for folder in folders for pattern in ("*.timer", "*.service") for unit in plain_files_in(folder, pattern)
     ]
-    return read_found(unit for unit in units if not unit.is_symlink())  # links are aliases, or masked units
+    return read_each(unit for unit in units if not unit.is_symlink())  # links are aliases, or masked units
 
 
 def _systemd_open(path: Path) -> list[SourceFile]:

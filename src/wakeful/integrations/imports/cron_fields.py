@@ -108,7 +108,7 @@ def _is_star(part: str) -> bool:
 
 
 def _field(part: str, name: str, low: int, high: int, names: tuple[str, ...], has_open_steps: bool) -> frozenset[int]:
-    found: set[int] = set()
+    values: set[int] = set()
     for term in part.split(","):
         read = _TERM.fullmatch("*" if term == "?" and name.startswith("day") else term)
         if read is None:
@@ -125,8 +125,8 @@ def _field(part: str, name: str, low: int, high: int, names: tuple[str, ...], ha
                 end = high
         if step == 0 or not low <= start <= end <= high:
             refuse(f"the {name} '{term}' is not valid: write {low} to {high}, the smaller first")
-        found.update(range(start, end + 1, step))
-    return frozenset(found)
+        values.update(range(start, end + 1, step))
+    return frozenset(values)
 
 
 def _number(text: str, names: tuple[str, ...], name: str) -> int:

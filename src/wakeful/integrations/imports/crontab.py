@@ -176,15 +176,15 @@ def _deliver(table: _Table) -> Mapping[str, Any]:
 
 def _not_carried(table: _Table, expression: str) -> tuple[str, ...]:
     variables = table.variables
-    found = [f"{name} (a secret: set it where the daemon runs)" for name in split_environment(variables)[1]]
+    names = [f"{name} (a secret: set it where the daemon runs)" for name in split_environment(variables)[1]]
     if variables.get("SHELL", "/bin/sh") not in ("/bin/sh", "sh", "/usr/bin/sh"):
-        found.append("SHELL")
+        names.append("SHELL")
     if variables.get("MAILTO") and "mail" not in table.context.channels:
-        found.append("MAILTO (there is no channel named mail)")
+        names.append("MAILTO (there is no channel named mail)")
     if "CRON_TZ" in variables and table.context.is_debian_cron:
-        found.append("CRON_TZ (this machine's cron ignores it too)")
-    found += [name for name in ("MAILFROM", "RANDOM_DELAY") if name in variables]
-    return tuple(found)
+        names.append("CRON_TZ (this machine's cron ignores it too)")
+    names += [name for name in ("MAILFROM", "RANDOM_DELAY") if name in variables]
+    return tuple(names)
 
 
 def _ref(table: _Table, text: str) -> str:

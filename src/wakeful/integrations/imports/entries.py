@@ -125,9 +125,9 @@ _ASSIGNED: Final = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)(\s*[=:]\s*)('[^']*'|\
 def masked(text: str) -> str:
     """The text without secrets, as far as they can be recognised."""
 
-    def hide(found: re.Match[str]) -> str:
-        is_scheme = found[3].lower() in ("bearer", "basic")
-        return f"{found[1]}{found[2]}{MASK}" if is_secret_name(found[1]) and not is_scheme else found[0]
+    def hide(match: re.Match[str]) -> str:
+        is_scheme = match[3].lower() in ("bearer", "basic")
+        return f"{match[1]}{match[2]}{MASK}" if is_secret_name(match[1]) and not is_scheme else match[0]
 
     for pattern, replacement in _SECRETS:
         text = pattern.sub(replacement, text)

@@ -122,7 +122,7 @@ def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any],
             times = plain_times(expression, zone, gap="run", repeat="twice")
             return {"type": "cron", "expression": expression, "timezone": zone}, times
         case kind:
-            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
+            raise EntryRefused(f"its schedule has the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def _action(job: Mapping[str, Any], ref: str, context: Context) -> tuple[dict[str, Any], dict[str, Any], list[str]]:

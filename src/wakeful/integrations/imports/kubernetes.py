@@ -31,8 +31,8 @@ _SUSPEND: Final = '{"spec":{"suspend":true}}'
 
 def find_kubernetes(context: Context) -> list[SourceFile]:
     """The current cluster's CronJobs."""
-    found = printed(["kubectl", "get", "cronjobs", "--all-namespaces", "-o", "json"], "kubectl get cronjobs", context)
-    return [] if found is None else [found]
+    file = printed(["kubectl", "get", "cronjobs", "--all-namespaces", "-o", "json"], "kubectl get cronjobs", context)
+    return [] if file is None else [file]
 
 
 def open_kubernetes(path: Path) -> list[SourceFile]:

@@ -64,9 +64,9 @@ def find_openclaw(context: Context) -> list[SourceFile]:
 def open_openclaw(path: Path) -> list[SourceFile]:
     """A home, a database or a file."""
     if path.is_dir():
-        found = existing(path / "state/openclaw.sqlite", path / "openclaw.sqlite")[:1]
-        found += existing(path / "cron/jobs.json", path / "jobs.json")[:1]
-        return [file for inner in found for file in open_openclaw(inner)]
+        paths = existing(path / "state/openclaw.sqlite", path / "openclaw.sqlite")[:1]
+        paths += existing(path / "cron/jobs.json", path / "jobs.json")[:1]
+        return [file for inner in paths for file in open_openclaw(inner)]
     if path.suffix in (".sqlite", ".db", ".sqlite3"):
         rows = rows_of(path, "cron_jobs", ("job_json", "state_json"))
         jobs = [_merged(row) for row in rows]
@@ -150,7 +150,7 @@ def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any],
         case "cron":
             return _cron(schedule, context)
         case kind:
-            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which has no time")
+            raise EntryRefused(f"its schedule has the kind {str(kind)[:40]!r}, which has no time")
 
 
 def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
@@ -189,7 +189,7 @@ def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], d
         case "command":
             return {"command": _command(payload, dropped)}, {**limit, **deliver}, dropped
         case kind:
-            raise EntryRefused(f"its payload is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
+            raise EntryRefused(f"its payload has the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def _command(payload: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:

@@ -26,22 +26,22 @@ def read_file(path: Path) -> SourceFile:
 
 def read_files(paths: Iterable[Path]) -> list[SourceFile]:
     """Several files, in order; too many are refused."""
-    found = list(paths)
-    if len(found) > FILES_MAX:
-        raise SourceRefused(str(found[0].parent), f"there are {len(found)} files; at most {FILES_MAX} are read")
-    return [read_file(path) for path in found]
+    listed = list(paths)
+    if len(listed) > FILES_MAX:
+        raise SourceRefused(str(listed[0].parent), f"there are {len(listed)} files; at most {FILES_MAX} are read")
+    return [read_file(path) for path in listed]
 
 
-def read_found(paths: Iterable[Path]) -> list[SourceFile]:
+def read_each(paths: Iterable[Path]) -> list[SourceFile]:
     """Files that were found on this machine, not named by a person: one that cannot be read is reported and does not
     stop the others from being imported."""
-    found: list[SourceFile] = []
+    files: list[SourceFile] = []
     for path in paths:
         try:
-            found.append(read_file(path))
+            files.append(read_file(path))
         except SourceRefused as refused:
-            found.append(SourceFile(str(path), "", path, refused.reason))
-    return found
+            files.append(SourceFile(str(path), "", path, refused.reason))
+    return files
 
 
 def plain_files_in(folder: Path, pattern: str = "*") -> list[Path]:
@@ -86,15 +86,15 @@ def rows_of(path: Path, table: str, columns: tuple[str, ...]) -> list[dict[str, 
             if not names:
                 return []
             rows = connection.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY 1 LIMIT {FILES_MAX + 1}")
-            found = [dict(zip(names, row, strict=True)) for row in rows]
+            named_rows = [dict(zip(names, row, strict=True)) for row in rows]
     except sqlite3.Error as error:
         raise SourceRefused(str(path), f"it cannot be read: {error}") from None
-    if len(found) > FILES_MAX:
+    if len(named_rows) > FILES_MAX:
         raise SourceRefused(str(path), f"{table} has more than {FILES_MAX} rows")
-    for number, row in enumerate(found, 1):
+    for number, row in enumerate(named_rows, 1):
         if any(isinstance(value, str | bytes) and len(value) > FILE_MAX // 8 for value in row.values()):
             raise SourceRefused(str(path), f"row {number} of {table} is larger than {FILE_MAX // 8:,} bytes")
-    return found
+    return named_rows
 
 
 def json_of(file: SourceFile) -> Any:

@@ -103,10 +103,10 @@ def open_openalice(path: Path) -> list[SourceFile]:
     """A home, its `data` folder, or the file of jobs."""
     if not path.is_dir():
         return read_files([path])
-    found = existing(path / "data/cron/jobs.json", path / "cron/jobs.json", path / "jobs.json")[:1]
-    found += existing(path / "data/config/scheduler.json", path / "config/scheduler.json", path / "scheduler.json")[:1]
-    found += sorted([*path.glob("data/delivery-queue/*.json"), *path.glob("delivery-queue/*.json")])
-    return read_files(found)
+    paths = existing(path / "data/cron/jobs.json", path / "cron/jobs.json", path / "jobs.json")[:1]
+    paths += existing(path / "data/config/scheduler.json", path / "config/scheduler.json", path / "scheduler.json")[:1]
+    paths += sorted([*path.glob("data/delivery-queue/*.json"), *path.glob("delivery-queue/*.json")])
+    return read_files(paths)
 
 
 def find_openalice(context: Context) -> list[SourceFile]:
@@ -180,7 +180,7 @@ def _alice_time(job: Mapping[str, Any], last: int | None, context: Context) -> t
             zone = text_of(schedule, "tz", "timezone") or context.zone
             return {"type": "cron", "expression": expression, "timezone": zone}, debian_times(expression, zone)
         case kind:
-            raise EntryRefused(f"its schedule is of the kind {str(kind)[:40]!r}, which Wakeful does not support")
+            raise EntryRefused(f"its schedule has the kind {str(kind)[:40]!r}, which Wakeful does not support")
 
 
 def open_glm_tray(path: Path) -> list[SourceFile]:

@@ -34,8 +34,8 @@ class _Threaded:
         self._in_thread = in_thread
 
     async def is_off(self, what: Sequence[What]) -> bool:
-        found: bool = await self._in_thread(partial(self.look, what))
-        return found
+        is_off: bool = await self._in_thread(partial(self.look, what))
+        return is_off
 
     async def switch_off(self, what: Sequence[What], *, within: Duration) -> None:
         await self._in_thread(partial(self.act, what, max(1.0, within / SECOND)))
@@ -180,10 +180,10 @@ def switches(in_thread: InThread, *, backups: Path) -> dict[str, Any]:
 
 
 def _by_place(what: Sequence[What]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    by_place: dict[str, set[str]] = {}
     for entry in what:
-        found.setdefault(entry["place"], set()).add(entry["line"])
-    return found
+        by_place.setdefault(entry["place"], set()).add(entry["line"])
+    return by_place
 
 
 def _is_set(entry: What) -> bool:
@@ -217,22 +217,22 @@ def _json(text: str) -> Any:
     try:
         return json.loads(text.removeprefix("\ufeff"))
     except (ValueError, RecursionError) as error:
-        raise SwitchFailed(f"it is not JSON any more: {error}") from None
+        raise SwitchFailed(f"it is no longer valid JSON: {error}") from None
 
 
 def _toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SwitchFailed(f"it is not TOML any more: {error}") from None
+        raise SwitchFailed(f"it is no longer valid TOML: {error}") from None
 
 
 def _with_field(text: str, name: str, value: str) -> str:
     """TOML text with one field changed, and nothing else."""
     wanted = {**_toml(text), name: value}
     line = f"{name} = {json.dumps(value)}"
-    found = re.finditer(rf"^{re.escape(name)}[ \t]*=[^\n]*$", text, re.MULTILINE)
-    for candidate in [*(text[: match.start()] + line + text[match.end() :] for match in found), f"{line}\n{text}"]:
+    matches = re.finditer(rf"^{re.escape(name)}[ \t]*=[^\n]*$", text, re.MULTILINE)
+    for candidate in [*(text[: match.start()] + line + text[match.end() :] for match in matches), f"{line}\n{text}"]:
         with suppress(ValueError):
             if tomllib.loads(candidate) == wanted:
                 return candidate

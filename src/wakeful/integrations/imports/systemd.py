@@ -121,29 +121,29 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
             off=_off(timer),
             by_hand=f"run systemctl disable --now {timer.name}",
         )
-        found = [_by_calendar(base, calendar) for calendar in calendars]
+        entries = [_by_calendar(base, calendar) for calendar in calendars]
         if timer.all("Timer", "OnUnitActiveSec"):
-            found.append(_by_interval(base, timer, context))
-        if not found:
+            entries.append(_by_interval(base, timer, context))
+        if not entries:
             refuse(
                 "it counts only from the start of the machine, so it has no fixed time"
                 if _is_boot(timer)
                 else "it has no time"
             )
-        _refuse_overlap(found, context.now)
+        _refuse_overlap(entries, context.now)
     except EntryRefused as refused:
         return [replace(base, ref="1", refused=str(refused))]
-    if len(found) > 1:
-        found = [replace(entry, options={**entry.options, "lane": f"systemd-{base.name}"}) for entry in found]
-    return [replace(entry, ref=str(number), name=base.name) for number, entry in enumerate(found, 1)]
+    if len(entries) > 1:
+        entries = [replace(entry, options={**entry.options, "lane": f"systemd-{base.name}"}) for entry in entries]
+    return [replace(entry, ref=str(number), name=base.name) for number, entry in enumerate(entries, 1)]
 
 
 def _calendars(timer: Unit, context: Context) -> list[Calendar]:
     """Several lines are a union: a line that another one covers is left out."""
-    found = [parse_calendar(text, context.zone) for text in timer.all("Timer", "OnCalendar")]
+    calendars = [parse_calendar(text, context.zone) for text in timer.all("Timer", "OnCalendar")]
     kept: list[Calendar] = []
-    for number, calendar in enumerate(found):
-        others = [*kept, *(other for other in found[number + 1 :] if not calendar.covers(other))]
+    for number, calendar in enumerate(calendars):
+        others = [*kept, *(other for other in calendars[number + 1 :] if not calendar.covers(other))]
         if not any(other.covers(calendar) for other in others):
             kept.append(calendar)
     return kept
@@ -167,9 +167,9 @@ def _by_interval(base: Entry, timer: Unit, context: Context) -> Entry:
     return replace(base, source=text, schedule=schedule, times=times, not_carried=(*base.not_carried, *dropped))
 
 
-def _refuse_overlap(found: Sequence[Entry], now: Instant) -> None:
+def _refuse_overlap(entries: Sequence[Entry], now: Instant) -> None:
     seen: set[Instant] = set()
-    for entry in found:
+    for entry in entries:
         times = set() if entry.times is None else set(entry.times(now, 300))
         if seen & times:
             refuse("two of its lines have some times in common, which would run twice here; write them as one")
@@ -228,14 +228,14 @@ def _service(service: Unit, stem: str, context: Context) -> tuple[dict[str, Any]
 
 
 def _environment(service: Unit) -> dict[str, str]:
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for line in service.all("Service", "Environment"):
         try:
             words = shlex.split(line)
         except ValueError:
             refuse(f"Environment={masked(line)[:80]} cannot be read")
-        found.update((name, value) for name, equals, value in (word.partition("=") for word in words) if equals)
-    return found
+        variables.update((name, value) for name, equals, value in (word.partition("=") for word in words) if equals)
+    return variables
 
 
 def _argv(line: str, unit: str, stem: str, variables: Mapping[str, str], context: Context) -> list[str]:
@@ -252,19 +252,19 @@ def _argv(line: str, unit: str, stem: str, variables: Mapping[str, str], context
 def _specified(text: str, unit: str, stem: str, context: Context) -> str:
     known = {"%": "%", "h": str(context.user_home), "u": context.user, "n": unit, "N": stem, "p": stem.split("@")[0]}
 
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in known:
-            refuse(f"it uses %{found[1]}, which only systemd knows; leave the job there with --adopt")
-        return known[found[1]]
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in known:
+            refuse(f"it uses %{match[1]}, which only systemd knows; leave the job there with --adopt")
+        return known[match[1]]
 
     return _SPECIFIER.sub(value, text)
 
 
 def _expanded(word: str, variables: Mapping[str, str]) -> str:
-    def value(found: re.Match[str]) -> str:
-        if found[1] not in variables:
-            refuse(f"it uses ${found[1]}, which is not set in the unit; leave the job there with --adopt")
-        return variables[found[1]]
+    def value(match: re.Match[str]) -> str:
+        if match[1] not in variables:
+            refuse(f"it uses ${match[1]}, which is not set in the unit; leave the job there with --adopt")
+        return variables[match[1]]
 
     return _VARIABLE.sub(value, word.replace("$$", "\0")).replace("\0", "$")
 

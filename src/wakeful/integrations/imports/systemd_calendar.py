@@ -166,22 +166,22 @@ def _is_zone(word: str) -> bool:
 
 
 def _weekdays(word: str, text: str) -> frozenset[int]:
-    found: set[int] = set()
+    weekdays: set[int] = set()
     for term in word.split(","):
         first, dots, last = term.partition("..")
         start = _weekday(first, text)
         end = _weekday(last, text) if dots else start
         if start > end:
             refuse(f"'{text}': {term} runs backwards")
-        found.update(range(start, end + 1))
-    return frozenset(found)
+        weekdays.update(range(start, end + 1))
+    return frozenset(weekdays)
 
 
 def _weekday(name: str, text: str) -> int:
-    found = [number for number, full in enumerate(_WEEKDAYS) if name.lower() in (full, full[:3])]
-    if not found:
+    numbers = [number for number, full in enumerate(_WEEKDAYS) if name.lower() in (full, full[:3])]
+    if not numbers:
         refuse(f"'{text}': '{name}' is not a day of the week")
-    return found[0]
+    return numbers[0]
 
 
 def _set(
@@ -189,7 +189,7 @@ def _set(
 ) -> frozenset[int] | None:
     if part == "*":
         return None
-    found: set[int] = set()
+    values: set[int] = set()
     for term in part.split(","):
         read = _PART.fullmatch(term)
         if read is None:
@@ -200,13 +200,13 @@ def _set(
         step = int(read[3]) if read[3] else 1
         if is_from_end and read[3]:
             end, start = start, 1  # from there towards the end of the month
-            found.update(range(end, start - 1, -max(step, 1)))
+            values.update(range(end, start - 1, -max(step, 1)))
             continue
         end = int(read[2]) if read[2] else high if read[3] else start
         if step == 0 or not low <= start <= end <= high:
             refuse(f"'{text}': '{term[:80]}' is out of range")
-        found.update(range(start, end + 1, step))
-    return frozenset(found)
+        values.update(range(start, end + 1, step))
+    return frozenset(values)
 
 
 def _list(values: Iterable[int] | None, size: int, *, low: int = 0) -> str:

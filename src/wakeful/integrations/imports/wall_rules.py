@@ -42,15 +42,15 @@ class WallRules:
         """The next times after an instant."""
         zone = ZoneInfo(self.zone)
         start = datetime.fromtimestamp(after / 1000, UTC)
-        found: set[Instant] = set()
+        instants: set[Instant] = set()
         enough: datetime | None = None
         for wall in self._walls((start.astimezone(zone) - _SLACK).replace(tzinfo=None)):
             if enough is not None and wall > enough:
                 break
-            found.update(at for at in self._instants(wall, zone) if at > after)
-            if enough is None and len(found) >= count:
+            instants.update(at for at in self._instants(wall, zone) if at > after)
+            if enough is None and len(instants) >= count:
                 enough = wall + _SLACK / 8  # clocks go back by three hours at most
-        return sorted(found)[:count]
+        return sorted(instants)[:count]
 
     def _walls(self, first: datetime) -> Iterator[datetime]:
         day = first.date()

@@ -273,4 +273,4 @@ async def _once(request: "aiohttp.ClientRequest", send: "aiohttp.ClientHandlerTy
     except aiohttp.ClientConnectorError:
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise no_answer(str(request.url), "it closed the connection without an answer") from error
+        raise no_answer(str(request.url), "it closed the connection without a response") from error

@@ -84,8 +84,8 @@ def public_resolver() -> "AbstractResolver":
             self._inner = ThreadedResolver()
 
         async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> "list[ResolveResult]":
-            found = await self._inner.resolve(host, port, family)
-            public = [address for address in found if is_public(address["host"])]
+            addresses = await self._inner.resolve(host, port, family)
+            public = [address for address in addresses if is_public(address["host"])]
             if not public:
                 raise PrivateAddress(host)
             return public

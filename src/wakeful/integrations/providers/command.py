@@ -50,8 +50,8 @@ class CommandProvider:
         self._withholds = withholds
         self._action = CommandAction()
         self.can_wake = written.wake_argv is not None
-        told = json.dumps([written.quota_argv, written.wake_argv, sorted(self._env.items())])
-        self.mark = hashlib.sha256(told.encode()).hexdigest()[:24]
+        identity = json.dumps([written.quota_argv, written.wake_argv, sorted(self._env.items())])
+        self.mark = hashlib.sha256(identity.encode()).hexdigest()[:24]
 
     async def read(self, action: str) -> Reading | ReadFailure:
         now = self._clock.read().now
@@ -66,8 +66,8 @@ class CommandProvider:
         if data is None:
             said = one_line(output)[:200]
             return self._key.clean(ReadFailure("unreadable", f"{self._written.quota_argv[0]} printed no JSON: {said}"))
-        found = plain_reading(data, self._written.percentage_key, self._written.reset_key, now)
-        return found if isinstance(found, Reading) else self._key.clean(found)
+        reading = plain_reading(data, self._written.percentage_key, self._written.reset_key, now)
+        return reading if isinstance(reading, Reading) else self._key.clean(reading)
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         result = await self._action.perform(self._command(self._written.wake_argv or ()), fire, ladder)

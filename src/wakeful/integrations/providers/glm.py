@@ -52,8 +52,8 @@ class GlmProvider:
         answer = await self._ask("GET", QUOTA_PATH, action)
         if isinstance(answer, ReadFailure):
             return answer
-        found = glm_reading(await answer.json(), self._clock.read().now)
-        return found if isinstance(found, Reading) else self._key.clean(found)
+        reading = glm_reading(await answer.json(), self._clock.read().now)
+        return reading if isinstance(reading, Reading) else self._key.clean(reading)
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         words = {
@@ -70,9 +70,9 @@ class GlmProvider:
         day = await self._usage(MODEL_USAGE_PATH, now - 24 * HOUR, now)
         window = await self._usage(MODEL_USAGE_PATH, start, now)
         tools = await self._usage(TOOL_USAGE_PATH, now - 24 * HOUR, now)
-        for found in (day, window, tools):
-            if isinstance(found, ReadFailure):
-                return found
+        for part in (day, window, tools):
+            if isinstance(part, ReadFailure):
+                return part
         return {
             "at": now,
             "windowStart": start,
@@ -121,8 +121,10 @@ async def ask(
     if answer.is_ok:
         return answer
     said = answer.said()
-    told = f"{answer.line}: {said}" if said else answer.line
+    message = f"{answer.line}: {said}" if said else answer.line
     if answer.status in (401, 403):
-        return key.clean(ReadFailure("refused", f"the key was refused ({told}); check it, and that it was not revoked"))
+        return key.clean(
+            ReadFailure("refused", f"the key was refused ({message}); check it, and that it was not revoked")
+        )
     kind: FailureKind = "unreachable" if answer.status >= 500 else "throttled" if answer.status == 429 else "unreadable"
-    return key.clean(ReadFailure(kind, told, answer.retry_at(clock.read().now)))
+    return key.clean(ReadFailure(kind, message, answer.retry_at(clock.read().now)))

@@ -36,8 +36,8 @@ class HttpProvider:
         if isinstance(answer, ReadFailure):
             return answer
         now = self._clock.read().now
-        found = plain_reading(await answer.json(), self._written.percentage_key, self._written.reset_key, now)
-        return found if isinstance(found, Reading) else self._key.clean(found)
+        reading = plain_reading(await answer.json(), self._written.percentage_key, self._written.reset_key, now)
+        return reading if isinstance(reading, Reading) else self._key.clean(reading)
 
     async def wake(self, action: str, fire: Fire, ladder: Ladder) -> WakeFailure | None:
         headers = {

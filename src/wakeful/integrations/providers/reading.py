@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from wakeful.core.errors import Invalid
-from wakeful.core.slot.limits import Limit, Window, is_believable, pick
+from wakeful.core.slot.limits import Limit, Window, is_plausible, pick
 from wakeful.core.slot.slot import ReadFailure, Reading
 from wakeful.core.time.instants import Instant, format_instant, parse_instant
 
@@ -59,9 +59,9 @@ def believed(
     window: Window, now: Instant, *, level: str | None = None, limits: Sequence[Any] = ()
 ) -> Reading | ReadFailure:
     """The reading, unless its reset time is implausible."""
-    if not is_believable(window.reset_at, now):
-        told = "before 1970" if (window.reset_at or 0) <= 0 else _shown(window.reset_at or 0)
-        return ReadFailure("unreadable", f"nextResetTime is implausible ({told}); check the provider's response")
+    if not is_plausible(window.reset_at, now):
+        reset_text = "before 1970" if (window.reset_at or 0) <= 0 else _shown(window.reset_at or 0)
+        return ReadFailure("unreadable", f"nextResetTime is implausible ({reset_text}); check the provider's response")
     return Reading(window.percentage, window.reset_at, window.length, level, tuple(limits)[:LIMITS_KEPT])
 
 

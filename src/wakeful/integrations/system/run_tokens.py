@@ -34,8 +34,8 @@ class RunTokens:
 
     def read(self, token: str) -> tuple[int, int] | None:
         """The run id and fence of a genuine token."""
-        found = RUN_TOKEN.fullmatch(token)
-        if found is None:
+        match = RUN_TOKEN.fullmatch(token)
+        if match is None:
             return None
-        run_id, fence = int(found[1]), int(found[2])
+        run_id, fence = int(match[1]), int(match[2])
         return (run_id, fence) if hmac.compare_digest(self.token(run_id, fence), token) else None

@@ -29,7 +29,7 @@ READ_MAX: Final = 4_096
 
 
 @contextmanager
-def last_words(home: Path) -> Iterator[None]:
+def crash_logging(home: Path) -> Iterator[None]:
     """Write interpreter crashes into the home, and uncaught errors into the log."""
     file = os.open(home / CRASH_NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     hook, threading.excepthook = threading.excepthook, _of_thread

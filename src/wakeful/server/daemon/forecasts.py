@@ -40,5 +40,5 @@ class DailyForecast:
             try:
                 await self._app.forecast_daily()
             except Exception:  # a forecast is never a reason to stop
-                log.exception("the forecast of today failed; it is tried again later")
+                log.exception("today's forecast failed; it will be tried again later")
             await self._app.sleep(LOOK_EVERY)

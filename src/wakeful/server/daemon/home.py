@@ -29,7 +29,7 @@ class HomeHeld(DaemonRefused):
 
     def __init__(self, home: Path, holder: Holder | None) -> None:
         who = "another process" if holder is None else holder.in_words()
-        super().__init__(f"{home} is held by {who}; stop it first, or choose another home with --home")
+        super().__init__(f"{home} is in use by {who}; stop it first, or choose another home with --home")
         self.home = home
         self.holder = holder
 

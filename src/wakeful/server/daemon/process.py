@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from wakeful.server.daemon.app_config import alerts_of, conduct_of, delivery_of, self_scheduling_of
-from wakeful.server.daemon.crash_log import last_words, report_end, take_crash
+from wakeful.server.daemon.crash_log import crash_logging, report_end, take_crash
 from wakeful.server.daemon.home import Lock, held, make_home
 from wakeful.server.daemon.refusal import DaemonRefused
 from wakeful.server.daemon.reload import Reload
@@ -130,7 +130,7 @@ class _Daemon:
         with bound(self._reload.loaded) as door, unix_socket(self._home) as unix, signals_heard() as signal:
             app = self._app(api_at=f"http://{asked_at(self._settings.server.host)}:{door.getsockname()[1]}")
             try:
-                with last_words(self._home):
+                with crash_logging(self._home):
                     await self._live(app, [door] if unix is None else [door, unix], signal, on_ready)
             finally:
                 if self._telemetry is not None:
@@ -213,7 +213,7 @@ class _Daemon:
 
         channels = ConfiguredChannels()
 
-        def ways(settings: Settings) -> MakeChannels:
+        def make_channels(settings: Settings) -> MakeChannels:
             return lambda clock, listener: channels.channels(settings.channels, clock, listener)
 
         app = Wakeful(
@@ -221,7 +221,7 @@ class _Daemon:
             heartbeat=HeartbeatFeature(terms(self._settings), home=self._home, read=terms),
             agents=agents(self._settings),
             features=[self._quota.plug],
-            channels=ways(self._settings),
+            channels=make_channels(self._settings),
             delivery=delivery_of(self._settings),
             alerts=alerts_of(self._settings),
             budgets=Money(money_of(self._settings), read=money_of),
@@ -235,7 +235,7 @@ class _Daemon:
             stream=self._stream,
             listener=self._listener,
             redact=self._redactor.redact,
-            beside=self._mirror if is_embedded(self._reload.loaded) else None,
+            background=self._mirror if is_embedded(self._reload.loaded) else None,
             workflow_modules=self._settings.workflows.modules,
             workflow_folder=self._home,
             **conduct_of(self._settings),
@@ -248,7 +248,7 @@ class _Daemon:
         self._reload.listen(
             "channels",
             lambda old, new: app.delivering.change(
-                channels=None if old.channels == new.channels else ways(new),
+                channels=None if old.channels == new.channels else make_channels(new),
                 limits=delivery_of(new),
                 alerts=alerts_of(new),
             ),

@@ -27,7 +27,7 @@ def signals_heard() -> Iterator[asyncio.Future[None]]:
     numbers = (signal.SIGINT, signal.SIGTERM)
     heard_at = 0.0
 
-    def heard(number: signal.Signals) -> None:
+    def on_signal(number: signal.Signals) -> None:
         nonlocal heard_at
         if not first.done():
             heard_at = loop.time()
@@ -38,7 +38,7 @@ def signals_heard() -> Iterator[asyncio.Future[None]]:
 
     for number in numbers:
         with suppress(RuntimeError, ValueError):  # only the main thread receives signals
-            loop.add_signal_handler(number, heard, number)
+            loop.add_signal_handler(number, on_signal, number)
     try:
         yield first
     finally:

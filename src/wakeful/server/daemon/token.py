@@ -39,11 +39,11 @@ def read_token(home: Path) -> str | None:
 def _make(file: Path) -> str:
     """Write to a temporary file and rename, so that a crash leaves no partial file."""
     token = secrets.token_urlsafe(32)
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(handle, "w", encoding="ascii") as opened:
         opened.write(f"{token}\n")
         opened.flush()
         os.fsync(handle)
-    beside.replace(file)
+    temporary.replace(file)
     return token

@@ -93,11 +93,11 @@ class Access:
         """The caller who has this bearer token. All tokens are compared, in constant time."""
         scheme, _, given = authorization.partition(" ")
         digest = _digest(given.strip().encode("latin-1", "replace"))
-        found: Caller | None = None
+        caller: Caller | None = None
         for known in self.tokens:
             if hmac.compare_digest(digest, _digest(known.token.encode())):
-                found = Caller(known.role, known.name, known.agent)
-        return found if scheme.lower() == BEARER else None
+                caller = Caller(known.role, known.name, known.agent)
+        return caller if scheme.lower() == BEARER else None
 
     def trusts(self, address: str) -> bool:
         """Whether forwarded headers from this address are trusted."""

@@ -43,10 +43,11 @@ def routes(app: Wakeful, settings: Callable[[], SettingsStatus] | None) -> APIRo
         program: its version is null until then."""
         written = {} if settings is None else settings().loaded.settings.agents
         costs = await app.cost_of_agents()
-        told = [
-            _told(view, written.get(view.name), probes, costs.get(view.name, _NO_COST)) for view in await app.agents()
+        views = [
+            _agent_json(view, written.get(view.name), probes, costs.get(view.name, _NO_COST))
+            for view in await app.agents()
         ]
-        return JSONResponse({"agents": await asyncio.gather(*told)})
+        return JSONResponse({"agents": await asyncio.gather(*views)})
 
     @router.post(
         "/{name}/test",
@@ -88,7 +89,9 @@ class _Probes:
         return task.result() if task.done() and not task.cancelled() else None
 
 
-async def _told(view: AgentView, written: Agent | None, probes: _Probes, cost: Mapping[str, float]) -> dict[str, Any]:
+async def _agent_json(
+    view: AgentView, written: Agent | None, probes: _Probes, cost: Mapping[str, float]
+) -> dict[str, Any]:
     program = None if written is None else program_of(written)
     path = None if program is None else find_program(program)
     return {

@@ -27,8 +27,8 @@ def routes(app: Wakeful) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of closed incidents")] = 50,
         is_open: Annotated[bool, Query(alias="open", description="only open incidents")] = False,
     ) -> Response:
-        found = await app.alerts(limit=limit, is_open=is_open)
-        return JSONResponse({"alerts": [alert.to_json() for alert in found]})
+        alerts = await app.alerts(limit=limit, is_open=is_open)
+        return JSONResponse({"alerts": [alert.to_json() for alert in alerts]})
 
     @router.post(
         "/{id}/acknowledge",

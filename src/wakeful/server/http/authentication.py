@@ -96,10 +96,10 @@ class Authentication:
         run = await self._run_of_peer(scope)
         authorization, agent = headers.get("authorization"), headers.get(AS_AGENT)
         if run is None and authorization is not None:
-            found = self._access().caller_of(authorization) or await self._run(authorization)
-            if found is None:
+            caller = self._access().caller_of(authorization) or await self._run(authorization)
+            if caller is None:
                 raise Refused(401, WRONG_ON_SOCKET, headers={"WWW-Authenticate": "Bearer"})
-            return found
+            return caller
         if run is None and agent is not None:
             return Caller("agent", f"socket as {agent[:80]}", agent=agent[:80])
         return run or SOCKET_CALLER
@@ -108,11 +108,11 @@ class Authentication:
         is_limited = self._is_limited(client)
         if is_limited and not is_loopback(client):
             raise _too_many()
-        found = access.caller_of(authorization) or await self._run(authorization)
-        if found is None and access.is_open:
+        caller = access.caller_of(authorization) or await self._run(authorization)
+        if caller is None and access.is_open:
             return LOCAL_CALLER
-        if found is not None:
-            return found
+        if caller is not None:
+            return caller
         self._count_wrong(client)
         raise _too_many() if is_limited else Refused(401, MISIDENTIFIED, headers={"WWW-Authenticate": "Bearer"})
 
@@ -147,11 +147,11 @@ class Authentication:
         value = cookie_of(headers)
         if value is None or self._logins is None:
             return None
-        found = await self._logins.caller(value)
-        if found is None:
+        caller = await self._logins.caller(value)
+        if caller is None:
             return None
         _check_same_origin(scope["method"], headers)
-        return found
+        return caller
 
     def _is_limited(self, client: str) -> bool:
         if client not in self._wrong:
@@ -205,11 +205,11 @@ def cookie_of(headers: Headers) -> str | None:
     """The session cookie's value."""
     for header in headers.getlist("cookie"):
         try:
-            found = SimpleCookie(header).get(COOKIE)
+            cookie = SimpleCookie(header).get(COOKIE)
         except CookieError:
             continue
-        if found is not None:
-            return found.value
+        if cookie is not None:
+            return cookie.value
     return None
 
 

@@ -20,7 +20,7 @@ MEDIA_TYPE: Final = "text/calendar; charset=utf-8"
 class CalendarAddress(BaseModel):
     """The address of the calendar feed."""
 
-    key: Annotated[str | None, Field(description="null: no key was made")]
+    key: Annotated[str | None, Field(description="null: no key has been created")]
     path: Annotated[str | None, Field(description="of the feed, with its key")]
     url: Annotated[str | None, Field(description="the whole address, as this daemon knows it")]
 
@@ -54,7 +54,7 @@ def routes(app: Wakeful, base: Callable[[], str]) -> APIRouter:
     @router.get(
         "/api/calendar/key",
         summary="The address of the calendar feed",
-        responses={200: answer(CalendarAddress, "Nulls if no key was made."), **problems()},
+        responses={200: answer(CalendarAddress, "Nulls if no key has been created."), **problems()},
     )
     async def get_key() -> Response:
         return JSONResponse(_address(await app.calendar_key(), base()))
@@ -63,7 +63,7 @@ def routes(app: Wakeful, base: Callable[[], str]) -> APIRouter:
         "/api/calendar/key",
         summary="Make a new key for the calendar feed",
         status_code=201,
-        responses={201: answer(CalendarAddress, "The old key stops at once."), **problems()},
+        responses={201: answer(CalendarAddress, "The old key stops working immediately."), **problems()},
     )
     async def renew_key() -> Response:
         return JSONResponse(_address(await app.renew_calendar_key(), base()), status_code=201)

@@ -36,7 +36,7 @@ def calendar_text(entries: Entries, *, now: Instant, store_id: str) -> str:
 
 
 def _described(entries: Entries) -> str:
-    more = "; then there is more than it can show" if entries.is_cut else ""
+    more = "; later runs do not fit" if entries.is_cut else ""
     return f"What Wakeful will run until {format_instant(entries.until)}{more}"
 
 
@@ -57,7 +57,7 @@ def _time(at: Instant) -> str:
 
 
 def _text(text: str) -> str:
-    return _SPECIAL.sub(lambda found: _ESCAPED[found[0]], _CONTROL.sub(" ", text))
+    return _SPECIAL.sub(lambda match: _ESCAPED[match[0]], _CONTROL.sub(" ", text))
 
 
 def _folded(line: str) -> Iterator[str]:

@@ -78,8 +78,8 @@ def routes(app: Wakeful) -> APIRouter:
 
 
 async def _channels(app: Wakeful) -> object:
-    found = await app.delivering.channels()
+    state = await app.delivering.channels()
     return {
-        "channels": [channel.to_json() for channel in found.channels],
-        "last": None if found.last is None else found.last.to_json(),
+        "channels": [channel.to_json() for channel in state.channels],
+        "last": None if state.last is None else state.last.to_json(),
     }

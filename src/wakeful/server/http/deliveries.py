@@ -29,9 +29,9 @@ def routes(app: Wakeful) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
         cursor: Annotated[str | None, Query(description="`next` of the previous page")] = None,
     ) -> Response:
-        found = await app.delivering.page(status=status, before=run_cursor(cursor), limit=limit + 1)
-        following = str(found[limit - 1].number) if len(found) > limit else None
-        return JSONResponse({"deliveries": [delivery.to_json() for delivery in found[:limit]], "next": following})
+        deliveries = await app.delivering.page(status=status, before=run_cursor(cursor), limit=limit + 1)
+        following = str(deliveries[limit - 1].number) if len(deliveries) > limit else None
+        return JSONResponse({"deliveries": [delivery.to_json() for delivery in deliveries[:limit]], "next": following})
 
     @router.post(
         "",

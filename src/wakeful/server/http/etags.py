@@ -56,7 +56,7 @@ def if_match(header: str | None, what: str = "schedule") -> Guard | None:
     return guard
 
 
-def if_match_found(header: str | None, what: str = "schedule") -> Guard | None:
+def if_match_existing(header: str | None, what: str = "schedule") -> Guard | None:
     """Like `if_match`, but 404 if nothing is stored."""
     guard = if_match(header, what)
     return None if guard is None else lambda stored: None if stored is None else guard(stored)

@@ -73,7 +73,7 @@ def _provider(name: str, table: type[Table]) -> dict[str, Any]:
 def _setting_label(field: Field) -> str:
     """A setting's name in words: `apiKey` as `API key`."""
     words = field.label.replace("zone", " zone")
-    return _SHORT.sub(lambda found: found[0].upper(), words)
+    return _SHORT.sub(lambda match: match[0].upper(), words)
 
 
 def _setting_control(field: Field) -> str:

@@ -29,9 +29,9 @@ def routes(app: Wakeful) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1_000, description="maximum number of items")] = 100,
         cursor: Annotated[str | None, Query(description="`next` of the previous page")] = None,
     ) -> Response:
-        found, count = await app.delivering.inbox(unread=unread, before=run_cursor(cursor), limit=limit + 1)
-        following = found[limit - 1].id if len(found) > limit else None
-        return JSONResponse({"items": [item.to_json() for item in found[:limit]], "next": following, "unread": count})
+        items, count = await app.delivering.inbox(unread=unread, before=run_cursor(cursor), limit=limit + 1)
+        following = items[limit - 1].id if len(items) > limit else None
+        return JSONResponse({"items": [item.to_json() for item in items[:limit]], "next": following, "unread": count})
 
     @router.post("/read", status_code=204, summary="Mark all items as read", responses={**problems()})
     async def read_all(request: Request) -> Response:

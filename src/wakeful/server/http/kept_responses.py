@@ -47,9 +47,9 @@ class KeptAnswers:
     async def begin(self, key: str) -> KeptResponse | bool:
         """The response stored under this key within the last day; else whether this process may execute the request."""
         now = self._app.moment().now
-        found = await self._app.store.read(lambda tx: _get(tx, key, now))
-        if found is not None:
-            return found
+        kept = await self._app.store.read(lambda tx: _get(tx, key, now))
+        if kept is not None:
+            return kept
 
         def begin(tx: Tx) -> KeptResponse | bool:
             if not tx.answers.begin(key, self._asker, now=now, until=now + HELD_FOR):
@@ -106,10 +106,10 @@ class KeptAnswers:
 
 
 def _get(tx: Tx, key: str, now: Instant) -> KeptResponse | None:
-    found = tx.answers.get(key)
-    if found is None or found.answered_at <= now - KEPT_FOR:
+    row = tx.answers.get(key)
+    if row is None or row.answered_at <= now - KEPT_FOR:
         return None
-    return KeptResponse(found.fingerprint, _messages(found.answer))
+    return KeptResponse(row.fingerprint, _messages(row.answer))
 
 
 def _text(messages: Sequence[Message]) -> str:

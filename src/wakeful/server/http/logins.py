@@ -64,13 +64,13 @@ class Logins:
     async def caller(self, session: str) -> Caller | None:
         """The caller of a session that has not expired and whose token still exists."""
         now, digest = self._now(), _digest(session)
-        found = await self._app.store.read(lambda tx: tx.logins.get(digest))
-        if found is None or found.kind != "session" or found.expires_at <= now:
+        login = await self._app.store.read(lambda tx: tx.logins.get(digest))
+        if login is None or login.kind != "session" or login.expires_at <= now:
             return None
-        if found.token_digest and found.token_digest not in self._token_digests():
+        if login.token_digest and login.token_digest not in self._token_digests():
             return None
-        role: Role = found.role
-        return Caller(role, found.name)
+        role: Role = login.role
+        return Caller(role, login.name)
 
     async def end(self, session: str) -> None:
         digest, now = _digest(session), self._now()

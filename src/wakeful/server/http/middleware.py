@@ -186,8 +186,8 @@ def _counted(receive: Receive, body_max: int) -> Receive:
 
 def caller_of(scope: Scope) -> Caller | None:
     """The caller of a request that has passed the middleware."""
-    found: Caller | None = scope.get("state", {}).get("caller")
-    return found
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    return caller
 
 
 def _hosts(scope: Scope, headers: Headers, access: Access) -> list[str]:

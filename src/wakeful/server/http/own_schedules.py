@@ -31,7 +31,7 @@ def routes(app: Wakeful) -> APIRouter:
 
     @router.post(
         "/api/tools/{name}",
-        summary="Call a tool of agents",
+        summary="Call an agent tool",
         openapi_extra=body(shapes.ToolArguments),
         responses={200: answer(shapes.ToolAnswer, "What the tool returned, or its refusal."), **problems(404)},
     )

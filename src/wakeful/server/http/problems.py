@@ -132,13 +132,13 @@ def _one_line(text: str, errors: Sequence[FieldError]) -> str:
 
 def _parameter_errors(errors: Iterable[Any]) -> list[FieldError]:
     """FastAPI's error about a parameter, in our shape."""
-    found = []
+    listed = []
     for error in errors:
         name = str(error["loc"][-1])
         message = str(error["msg"]).removeprefix("Value error, ")
         given = "" if error["type"] == "missing" else f"{shown(error.get('input'))}: "
-        found.append(FieldError(name, f"{given}{message[:1].lower()}{message[1:]}"))
-    return found
+        listed.append(FieldError(name, f"{given}{message[:1].lower()}{message[1:]}"))
+    return listed
 
 
 def _unrouted(request: Request, status: int) -> str:

@@ -160,12 +160,12 @@ def until_of(data: Mapping[str, Any], now: Instant) -> str | None:
 
 
 def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"duplicate key {twice[:80]!r}")
-    return found
+    return members
 
 
 def _no_constant(name: str) -> Any:

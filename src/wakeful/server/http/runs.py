@@ -69,8 +69,8 @@ def routes(app: Wakeful, log_of_run: LogOfRun | None = None) -> APIRouter:
         if log_of_run is None:
             return JSONResponse(run.to_json())
         until = app.moment().now if run.ended_at is None else as_instant(run.ended_at, "endedAt")
-        found = await log_of_run(run.run_id, as_instant(run.planned_at, "plannedAt"), until)
-        return JSONResponse({**run.to_json(), "log": found.lines, "logIsCut": found.is_cut})
+        log = await log_of_run(run.run_id, as_instant(run.planned_at, "plannedAt"), until)
+        return JSONResponse({**run.to_json(), "log": log.lines, "logIsCut": log.is_cut})
 
     @router.post(
         "/{id}/cancel",
@@ -130,11 +130,11 @@ async def runs_page(
     """A page of the ledger. `with_handlers`: they are runs of a workflow, and say which handler ran."""
 
     def page(tx: Tx, _now: Instant) -> str:
-        found, following = search(tx, wanted, limit=limit, before_id=before_id)
-        runs = [run.to_json() for run in found]
+        rows, following = search(tx, wanted, limit=limit, before_id=before_id)
+        runs = [run.to_json() for run in rows]
         if with_handlers:
-            handlers = handlers_of(tx, [run.run_id for run in found])
-            runs = [{**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(found, runs, strict=True)]
+            handlers = handlers_of(tx, [run.run_id for run in rows])
+            runs = [{**shown, "handler": handlers.get(run.run_id)} for run, shown in zip(rows, runs, strict=True)]
         return encode({"runs": runs, "next": None if following is None else str(following)})
 
     return JsonText(await app.look(page))

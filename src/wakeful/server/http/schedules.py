@@ -21,7 +21,7 @@ from wakeful.features.schedules.timeline import latest
 from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_json
 from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
-from wakeful.server.http.etags import etag_of, if_match, if_match_found, if_none_match
+from wakeful.server.http.etags import etag_of, if_match, if_match_existing, if_none_match
 from wakeful.server.http.json_text import JsonText
 from wakeful.server.http.requests import (
     OWNER_PATTERN,
@@ -185,7 +185,7 @@ def _add_delete(router: APIRouter, app: Wakeful) -> None:
     async def delete_schedule(
         slug: SlugPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
     ) -> Response:
-        await app.remove(known_slug(slug), guard=if_match_found(if_match_header))
+        await app.remove(known_slug(slug), guard=if_match_existing(if_match_header))
         return Response(status_code=204)
 
 

@@ -49,7 +49,7 @@ class SimulationRequest(Shape):
 class SimulatedSums(Shape):
     """Totals of a simulation."""
 
-    runs: Annotated[int, Field(description="instants that ran, in any way")]
+    runs: Annotated[int, Field(description="instants that ran, with any outcome")]
     succeeded: int
     failed: Annotated[int, Field(description="failed, timedOut, unconfirmed and unknown")]
     open: Annotated[int, Field(description="still running or waiting at the end")]
@@ -109,7 +109,7 @@ class ChangedSchedule(Shape):
 
 
 class PlanDifference(Shape):
-    """The difference from the present plan."""
+    """The difference from the current plan."""
 
     sentence: str
     added: list[OnlyInOne]
@@ -168,7 +168,7 @@ class ForecastDay(ForecastSums):
     """One local day; the first and the last are partial."""
 
     date: str
-    cost_so_far: Annotated[Expected, Field(description="of all whole days until this one")]
+    cost_so_far: Annotated[Expected, Field(description="of all full days up to this one")]
 
 
 class ForecastSchedule(Shape):
@@ -196,7 +196,7 @@ class UsedUpWindow(Shape):
     slot: str
     exhausted_at: At
     resets_at: At
-    fits: Annotated[At, Field(description="from when on there is quota again")]
+    fits: Annotated[At, Field(description="when quota is available again")]
     slugs: Annotated[list[str], Field(description="schedules that are due in between")]
 
 
@@ -208,10 +208,10 @@ class BudgetAtRisk(Shape):
     unit: str
     date: Annotated[str, Field(description="the day, or the first day of the period in this forecast")]
     limit: float
-    spent: Annotated[float, Field(description="already, in this period")]
+    spent: Annotated[float, Field(description="spent so far in this period")]
     expected: float
     high: float
-    risk: Annotated[float, Field(description="how likely it is used up, from 0 to 1")]
+    risk: Annotated[float, Field(description="probability that it is used up, from 0 to 1")]
     skipped: Annotated[int, Field(description="instants that would be skipped")]
 
 
@@ -227,7 +227,7 @@ class Accuracy(Shape):
     made_at: At
     from_: Annotated[At, Field(alias="from")]
     until: At
-    days: Annotated[int, Field(description="whole days that are over")]
+    days: Annotated[int, Field(description="full days that have passed")]
     cost: ComparedCost
     turns: int
     error: Annotated[float | None, Field(description="0.1: it was 10 % too high")]

@@ -1,4 +1,4 @@
-"""`/api/today`: what needs a person, what runs, what comes next, and what happened, in one request."""
+"""`/api/today`: what needs attention, what runs, what comes next, and what happened, in one request."""
 
 from collections.abc import Callable
 from typing import Annotated, Any

@@ -19,7 +19,7 @@ from wakeful.core.workflow.answers import read_message
 from wakeful.core.workflow.definition import NAME_PATTERN, WORKFLOW
 from wakeful.features.schedules.ledger import Search
 from wakeful.server.http import workflow_shapes as shapes
-from wakeful.server.http.etags import if_match, if_match_found, if_none_match, tag_of
+from wakeful.server.http.etags import if_match, if_match_existing, if_none_match, tag_of
 from wakeful.server.http.requests import new_router, read_json, read_object, run_cursor, run_id_of, slug_cursor, text_of
 from wakeful.server.http.runs import runs_page
 from wakeful.server.http.schedules import ETAG, LIMIT, WARNING, Cursor, IfMatch, IfNoneMatch, Limit, warning_header
@@ -59,8 +59,8 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
     @router.get("", summary="List workflows", responses={200: answer(shapes.Workflows, "A page."), **problems()})
     async def list_workflows(limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
         """Ordered by name."""
-        found, following = await app.workflows.page(after=slug_cursor(cursor), limit=limit)
-        return JSONResponse({"workflows": found, "next": following})
+        workflows, following = await app.workflows.page(after=slug_cursor(cursor), limit=limit)
+        return JSONResponse({"workflows": workflows, "next": following})
 
     @router.get(
         "/{id}",
@@ -76,8 +76,8 @@ def _add_reads(router: APIRouter, app: Wakeful) -> None:
         responses={200: answer(shapes.Sessions, "Newest first, with their runs and phases."), **problems(404)},
     )
     async def list_sessions(name: IdPath, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
-        found, following = await app.workflows.sessions(known_name(name), before_id=run_cursor(cursor), limit=limit)
-        return JSONResponse({"sessions": found, "next": following})
+        sessions, following = await app.workflows.sessions(known_name(name), before_id=run_cursor(cursor), limit=limit)
+        return JSONResponse({"sessions": sessions, "next": following})
 
     @router.get(
         "/{id}/runs",
@@ -149,7 +149,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
         changes = await read_json(request)
         if not isinstance(changes, Mapping):
             refuse("", "a patch is a JSON object; write {…}")
-        guard = if_match_found(if_match_header, WHAT)
+        guard = if_match_existing(if_match_header, WHAT)
         deployed = await app.workflows.patch(
             known_name(name), lambda written: changed(written, changes), force=force, guard=guard
         )
@@ -168,7 +168,7 @@ def _add_writes(router: APIRouter, app: Wakeful) -> None:
     async def delete_workflow(
         name: IdPath, if_match_header: Annotated[IfMatch, Header(alias="If-Match")] = None
     ) -> Response:
-        await app.workflows.remove(known_name(name), guard=if_match_found(if_match_header, WHAT))
+        await app.workflows.remove(known_name(name), guard=if_match_existing(if_match_header, WHAT))
         return Response(status_code=204)
 
 
@@ -240,7 +240,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
         consumer: Annotated[str | None, Query(description="only messages for this consumer")] = None,
     ) -> Response:
         """A message is listed once for each consumer of the topic."""
-        found, following = await app.workflows.messages(
+        messages, following = await app.workflows.messages(
             known_name(name),
             topic,
             after_place=run_cursor(cursor) or 0,
@@ -248,7 +248,7 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
             status=status,
             consumer=consumer,
         )
-        return JSONResponse({"messages": found, "next": following})
+        return JSONResponse({"messages": messages, "next": following})
 
     @router.post(
         "/{id}/topics/{topic}/skip",
@@ -304,8 +304,8 @@ def _add_messages(router: APIRouter, app: Wakeful) -> None:
             **{key: value for key, value in data.items() if key != "id" or value is not None},
         }
         (put,) = await app.workflows.publish(known_name(name), [read_message(written, topic)])
-        told = {"topic": put.topic, "id": put.message_id, "result": put.fate, "seq": put.seq}
-        return JSONResponse(told, 201 if put.fate == "published" else 200)
+        result = {"topic": put.topic, "id": put.message_id, "result": put.fate, "seq": put.seq}
+        return JSONResponse(result, 201 if put.fate == "published" else 200)
 
 
 def _ids(ids: Any, verb: str) -> list[str]:

@@ -81,8 +81,8 @@ class Folder:
     def names(self) -> list[str]:
         """The entries that are not regular files, sorted, without hidden ones. Creates the folder if it is missing."""
         with self._held() as root, os.scandir(root) as entries:
-            found = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
-        return sorted(name for name in found if not name.startswith("."))
+            names = [entry.name for entry in entries if not entry.is_file(follow_symlinks=False)]
+        return sorted(name for name in names if not name.startswith("."))
 
     def identity(self) -> tuple[int, int]:
         """The identity of the directory; changes when it is removed and created again."""
@@ -97,16 +97,16 @@ class Folder:
 
     def write(self, writings: Sequence[FileWrite]) -> list[str | None]:
         """Replace files durably; returns None for each, or why not. Empty: it changed in the meantime."""
-        told: list[str | None] = []
+        problems: list[str | None] = []
         with self._held() as root:
             for slug, group in itertools.groupby(writings, key=lambda write: write.slug):
-                told += self._write_in(root, slug, list(group))
-        return told
+                problems += self._write_in(root, slug, list(group))
+        return problems
 
     def remove(self, removals: Sequence[Removal]) -> list[str | None]:
         """Remove files that are unchanged, with their error files."""
         with self._held() as root:
-            return [_told(lambda removal=removal: self._remove(root, removal)) for removal in removals]  # type: ignore[misc]
+            return [_problem_of(lambda removal=removal: self._remove(root, removal)) for removal in removals]  # type: ignore[misc]
 
     def close(self) -> None:
         """Release the folder once calls in progress have ended."""
@@ -177,11 +177,11 @@ class Folder:
             with suppress(FileExistsError):
                 os.mkdir(slug, mode=0o700, dir_fd=root)  # if a power loss reverts it, it is written again
             with self._opened(root, slug) as fd:
-                told = [_told(lambda write=write: _replace(fd, write)) for write in group]  # type: ignore[misc]
+                problems = [_problem_of(lambda write=write: _replace(fd, write)) for write in group]  # type: ignore[misc]
                 # The new names must be durable before the old digests are dropped: otherwise a power loss could
                 # restore an old text, which would look like an edit.
                 os.fsync(fd)
-                return told
+                return problems
         except OSError as error:
             return [_shown(error)] * len(group)
 
@@ -190,16 +190,16 @@ class Folder:
             for name, digest in removal.expected.items():
                 if _read(fd, name, (), is_json=False).digest == digest:
                     os.unlink(name, dir_fd=fd)
-                    for beside in (error_name(name), _passing(name)):
+                    for leftover in (error_name(name), _passing(name)):
                         with suppress(FileNotFoundError):
-                            os.unlink(beside, dir_fd=fd)
+                            os.unlink(leftover, dir_fd=fd)
             os.fsync(fd)
             with suppress(OSError):  # it contains other files
                 os.rmdir(removal.slug, dir_fd=root)
         return None
 
 
-_IS_FILE: Final = "is a file where the schedule's folder belongs; move it away"
+_IS_FILE: Final = "is a file in the place of the schedule's folder; move it elsewhere"
 
 
 def _passing(name: str) -> str:
@@ -290,7 +290,7 @@ def _folder_problem(root: int, slug: str, error: OSError) -> str:
     return f"cannot be opened: {error.strerror}"
 
 
-def _told(work: Callable[[], str | None]) -> str | None:
+def _problem_of(work: Callable[[], str | None]) -> str | None:
     """A bad folder must not prevent writing the others (L9)."""
     try:
         return work()

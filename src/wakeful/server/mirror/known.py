@@ -44,11 +44,11 @@ def digest_of(content: bytes) -> str:
 
 def recall(tx: Tx, slugs: Iterable[str]) -> dict[str, Known]:
     """The known texts of each slug's files; empty for most."""
-    found: dict[str, Known] = {}
+    known: dict[str, Known] = {}
     for name, members in _by_bucket(slugs).items():
         bucket = _load(tx, name)
-        found |= {slug: _decoded(bucket[slug]) if slug in bucket else {} for slug in members}
-    return found
+        known |= {slug: _decoded(bucket[slug]) if slug in bucket else {} for slug in members}
+    return known
 
 
 def remember(tx: Tx, changes: Mapping[str, Known]) -> None:

@@ -99,9 +99,9 @@ class Mirror:
     def problems(self) -> list[Report]:
         """The current problems: refused edits, and files that cannot be written."""
         refused = self._syncing.refusals.items()
-        found = [Report("refused", refusal.message, slug, name or None) for (slug, name), refusal in sorted(refused)]
+        reports = [Report("refused", refusal.message, slug, name or None) for (slug, name), refusal in sorted(refused)]
         troubles = (self._trouble, self._syncing.trouble)
-        return [Report("trouble", trouble) for trouble in troubles if trouble is not None] + found
+        return [Report("trouble", trouble) for trouble in troubles if trouble is not None] + reports
 
     @property
     def is_behind(self) -> bool:

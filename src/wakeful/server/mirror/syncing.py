@@ -157,22 +157,22 @@ class MirrorSync:
                 (slug, DEFINITION), looked.files[DEFINITION], partial(self._take_definition, slug, before=before)
             )
         if (stored.texts is not None or has_taken) and _is_edited(looked, stored, LAST_RUN):
-            found, before = looked.files[LAST_RUN], stored.known.get(LAST_RUN, ())
-            is_rested = phase == "start" or self._has_settled((slug, LAST_RUN), found)
-            if found.problem is not None or is_rested:
+            file, before = looked.files[LAST_RUN], stored.known.get(LAST_RUN, ())
+            is_rested = phase == "start" or self._has_settled((slug, LAST_RUN), file)
+            if file.problem is not None or is_rested:
                 take = partial(self._take_last_run, slug, before=before)
-                has_taken |= await self._guarded((slug, LAST_RUN), found, take)
+                has_taken |= await self._guarded((slug, LAST_RUN), file, take)
         return has_taken
 
-    async def _guarded(self, place: Place, found: MirrorFile, take: Callable[..., Awaitable[None]]) -> bool:
+    async def _guarded(self, place: Place, file: MirrorFile, take: Callable[..., Awaitable[None]]) -> bool:
         """Apply one file, or report what is wrong with it. Its errors must not affect other files (L9)."""
-        digest = found.digest or ""
+        digest = file.digest or ""
         try:
-            if found.problem is not None:
-                if self._has_settled(place, found):
-                    self._refuse(place, digest, found.problem)
+            if file.problem is not None:
+                if self._has_settled(place, file):
+                    self._refuse(place, digest, file.problem)
                 return False
-            await take(found.value, digest)
+            await take(file.value, digest)
         except Invalid as invalid:
             self._refuse(place, digest, "\n".join(str(error) for error in invalid.errors))
         except StoreUnavailable:
@@ -223,14 +223,14 @@ class MirrorSync:
                 Report("refused", f"nextRun was set to the past, and nothing runs: {taken.refusal}", slug, LAST_RUN)
             )
 
-    def _has_settled(self, place: Place, found: MirrorFile) -> bool:
+    def _has_settled(self, place: Place, file: MirrorFile) -> bool:
         """Whether the file has been unchanged for a while; if not, it is checked again later."""
         monotonic = self._parts.clock.read().monotonic
         digest, since = self._settling.get(place, ("", monotonic))
-        if digest == found.digest and monotonic - since >= SETTLE:
+        if digest == file.digest and monotonic - since >= SETTLE:
             return True
-        if digest != found.digest:
-            self._settling[place] = (found.digest or "", since := monotonic)
+        if digest != file.digest:
+            self._settling[place] = (file.digest or "", since := monotonic)
         self.later[place[0]] = since + SETTLE
         return False
 
@@ -267,15 +267,15 @@ class MirrorSync:
             for name, text in kept.texts.items():
                 self._plan(slug, name, text, look, kept, writings, states)
         await self._remember({slug: states[slug] for slug in {write.slug for write in writings}})
-        told = await self._disk(lambda: self._folder.write([*writings, *notes])) if writings or notes else []
-        for write, problem in zip(writings, told, strict=False):
+        problems = await self._disk(lambda: self._folder.write([*writings, *notes])) if writings or notes else []
+        for write, problem in zip(writings, problems, strict=False):
             if problem is None:
                 states[write.slug][write.name] = states[write.slug][write.name][-1:]
             elif not problem:
                 self.later[write.slug] = self._parts.clock.read().monotonic + SOON
-        told += await self._disk(lambda: self._folder.remove(removals)) if removals else []
+        problems += await self._disk(lambda: self._folder.remove(removals)) if removals else []
         await self._remember(states | {removal.slug: {} for removal in removals})
-        self._note_trouble([*writings, *notes, *removals], told)
+        self._note_trouble([*writings, *notes, *removals], problems)
 
     def _plan(
         self,
@@ -315,9 +315,9 @@ class MirrorSync:
                     notes.append(FileWrite(slug, error_name(name), None, None, is_guarded=False))
         return notes
 
-    def _note_trouble(self, done: Sequence[FileWrite | Removal], told: Sequence[str | None]) -> None:
+    def _note_trouble(self, done: Sequence[FileWrite | Removal], problems: Sequence[str | None]) -> None:
         """Report a full disk once, not once for each of a thousand files; likewise its end."""
-        failed = [(write, problem) for write, problem in zip(done, told, strict=True) if problem]
+        failed = [(write, problem) for write, problem in zip(done, problems, strict=True) if problem]
         if failed:
             write, problem = failed[0]
             if problem != self.trouble:
@@ -347,5 +347,5 @@ def _is_edited(looked: FolderContents, stored: Stored, name: str) -> bool:
 
 
 def _ours(looked: FolderContents, stored: Stored) -> dict[str, str]:
-    found = {name: looked.files[name].digest for name in FILES}
-    return {name: digest for name, digest in found.items() if digest and not _is_edited(looked, stored, name)}
+    digests = {name: looked.files[name].digest for name in FILES}
+    return {name: digest for name, digest in digests.items() if digest and not _is_edited(looked, stored, name)}

@@ -66,23 +66,23 @@ class File(NamedTuple):
 @cache
 def read_files() -> Mapping[str, File]:
     """Every file of the page by its path below `PREFIX`."""
-    found = dict(_walk(files("wakeful.server.page") / "static", ""))
-    styles = b"".join(found[f"style/{name}.css"].content for name in _STYLES)
-    found[_STYLE] = _file(styles, _KINDS["css"])  # one request before the first paint, not one for each
-    page = found[PAGE]
-    return found | {PAGE: _file(page.content.replace(_PRELOADS, _preloads(found)), page.media_type)}
+    by_path = dict(_walk(files("wakeful.server.page") / "static", ""))
+    styles = b"".join(by_path[f"style/{name}.css"].content for name in _STYLES)
+    by_path[_STYLE] = _file(styles, _KINDS["css"])  # one request before the first paint, not one for each
+    page = by_path[PAGE]
+    return by_path | {PAGE: _file(page.content.replace(_PRELOADS, _preloads(by_path)), page.media_type)}
 
 
 def _walk(folder: Traversable, prefix: str) -> list[tuple[str, File]]:
-    found: list[tuple[str, File]] = []
+    entries: list[tuple[str, File]] = []
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
         path = f"{prefix}{entry.name}"
         kind = _KINDS.get(entry.name.rpartition(".")[2])
         if entry.is_dir():
-            found += _walk(entry, f"{path}/")
+            entries += _walk(entry, f"{path}/")
         elif kind is not None:
-            found.append((path, _file(entry.read_bytes(), kind)))
-    return found
+            entries.append((path, _file(entry.read_bytes(), kind)))
+    return entries
 
 
 def _file(content: bytes, kind: str) -> File:
@@ -90,7 +90,7 @@ def _file(content: bytes, kind: str) -> File:
     return File(content, packed, kind, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
-def _preloads(found: Mapping[str, File]) -> bytes:
+def _preloads(by_path: Mapping[str, File]) -> bytes:
     """Links to all modules that the first view needs: the browser fetches them together, not one import at a time."""
     needed: dict[str, None] = {}
     left = list(_FIRST)
@@ -98,6 +98,6 @@ def _preloads(found: Mapping[str, File]) -> bytes:
         name = left.pop()
         if name not in needed:
             needed[name] = None
-            folder, text = posixpath.dirname(name), found[name].content.decode()
+            folder, text = posixpath.dirname(name), by_path[name].content.decode()
             left += [posixpath.normpath(posixpath.join(folder, path)) for path in _IMPORT.findall(text)]
     return "\n".join(f'<link rel="modulepreload" href="{PREFIX}{name}">' for name in sorted(needed)).encode()

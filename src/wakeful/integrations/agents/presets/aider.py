@@ -11,7 +11,7 @@ from wakeful.core.run.usage import Usage, usage
 from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import plain
-from wakeful.integrations.agents.troubles import status_in, told
+from wakeful.integrations.agents.troubles import error_lines, status_in
 
 _TOKENS: Final = re.compile(
     r"^Tokens: ([\d.,]+[kKmM]?) sent,.*?([\d.,]+[kKmM]?) received\.(?:.*?Cost: \$([\d.]+) message)?"
@@ -41,7 +41,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     spoken = "\n".join(line for line in lines[begun:ended] if not _NOTE.match(line)).strip() if ended else ""
     if spoken and printed.code == 0 and not _ERROR.match(spoken.splitlines()[-1]):
         return Reading("answered", spoken, usage=_usage(lines[ended or 0]))
-    said = _error(lines[begun:]) or told(printed.stderr) or "it ended without an answer"
+    said = _error(lines[begun:]) or error_lines(printed.stderr) or "it ended without an answer"
     failed = Reading("failed", said, status_in(said))
     reset = printed_reset(said, printed, now) if failed.status == _TOO_MANY else None
     return failed if reset is None else replace(failed, kind="limited", reset_at=reset)
@@ -49,13 +49,13 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 def _usage(line: str) -> Usage | None:
     """The printed counts; those rounded to thousands count as unknown."""
-    found = _TOKENS.match(line)
-    if found is None:
+    match = _TOKENS.match(line)
+    if match is None:
         return None
     sent, received = (
-        int(count.replace(",", "")) if count.replace(",", "").isdigit() else None for count in found.groups()[:2]
+        int(count.replace(",", "")) if count.replace(",", "").isdigit() else None for count in match.groups()[:2]
     )
-    return usage(input=sent, output=received, cost=None if found[3] is None else float(found[3].rstrip(".")))
+    return usage(input=sent, output=received, cost=None if match[3] is None else float(match[3].rstrip(".")))
 
 
 def _error(lines: list[str]) -> str | None:
@@ -68,8 +68,8 @@ def _error(lines: list[str]) -> str | None:
         if not line.strip() or line.startswith(("The API", "Retrying", "litellm.")):
             break
         folded.append(line)
-    found = _EXCEPTION.match(" ".join(part.strip() for part in folded))
-    return None if found is None else f"{_words(found[1])}: {found[2]}"
+    match = _EXCEPTION.match(" ".join(part.strip() for part in folded))
+    return None if match is None else f"{_words(match[1])}: {match[2]}"
 
 
 def _words(name: str) -> str:

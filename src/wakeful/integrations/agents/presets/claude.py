@@ -47,7 +47,7 @@ def _tools(url: str) -> list[str]:
 
 def read(printed: Printed, now: ReadMoment) -> Reading:
     events = objects(printed.stdout)
-    usage, totals = (_labelled(found, events) for found in _usage(events))
+    usage, totals = (_labelled(counts, events) for counts in _usage(events))
     reading = replace(result_of(printed, events, usage, totals), windows=_windows(events))
     if reading.kind != "failed":
         return reading
@@ -76,7 +76,7 @@ def _windows(events: Events) -> tuple[UsageWindow, ...]:
     info = next((event.get("rate_limit_info") for event in reversed(list(of_type(events, "rate_limit_event")))), None)
     by_name = at(info, "unifiedWindows")
     is_rejected = text_at(info, "status") == "rejected"
-    found = by_name.items() if isinstance(by_name, dict) else ()
+    named = by_name.items() if isinstance(by_name, dict) else ()
     return tuple(
         UsageWindow(
             str(name),
@@ -85,7 +85,7 @@ def _windows(events: Events) -> tuple[UsageWindow, ...]:
             LENGTHS.get(name),
             is_rejected and text_at(window, "status") == "rejected",
         )
-        for name, window in found
+        for name, window in named
     )
 
 

@@ -7,15 +7,15 @@ from wakeful.core.run.usage import Usage
 from wakeful.integrations.agents.presets.preset import Printed, Reading
 from wakeful.integrations.agents.printed import at, last, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
-from wakeful.integrations.agents.troubles import told
+from wakeful.integrations.agents.troubles import error_lines
 
 Events = list[dict[str, Any]]
 
 
 def session_in(events: Events) -> str | None:
     """The session id, from the last event that has one."""
-    found = (session_id_of(event.get("session_id")) for event in reversed(events))
-    return next((session_id for session_id in found if session_id is not None), None)
+    ids = (session_id_of(event.get("session_id")) for event in reversed(events))
+    return next((session_id for session_id in ids if session_id is not None), None)
 
 
 def refused_in(events: Events) -> tuple[str, ...]:
@@ -31,12 +31,12 @@ def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usa
     result = last(events, "result")
     session_id, refused = session_in(events), refused_in(events)
     if result is None:
-        said = told(printed.stderr) or told(printed.stdout if not events else "")
+        said = error_lines(printed.stderr) or error_lines(printed.stdout if not events else "")
         return Reading("failed", said, session_id=session_id, usage=usage, totals=totals, refused=refused)
     text = text_at(result, "result")
     is_error = result.get("is_error") is not False or printed.code != 0
     if is_error or text is None or text_at(result, "subtype") != "success":
-        said = text or text_at(result, "errors", 0) or text_at(result, "error") or told(printed.stderr)
+        said = text or text_at(result, "errors", 0) or text_at(result, "error") or error_lines(printed.stderr)
         status = at(result, "api_error_status")
         status = status if isinstance(status, int) else None
         return Reading("failed", said, status, session_id, usage, totals, refused)
@@ -45,5 +45,5 @@ def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usa
 
 def error_messages(events: Events) -> tuple[str, ...]:
     """The messages of `error` events."""
-    found = (text_at(event, "message") or text_at(event, "error") for event in of_type(events, "error"))
-    return tuple(message for message in found if message)
+    messages = (text_at(event, "message") or text_at(event, "error") for event in of_type(events, "error"))
+    return tuple(message for message in messages if message)

@@ -19,7 +19,7 @@ from wakeful.integrations.agents.presets.preset import (
 )
 from wakeful.integrations.agents.printed import last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
-from wakeful.integrations.agents.troubles import told
+from wakeful.integrations.agents.troubles import error_lines
 
 _LOST: Final = "no rollout found"
 _LIMIT: Final = "usage limit"
@@ -63,7 +63,9 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     refused = _refused(events)
     if completed is not None and failed is None and text is not None and printed.code == 0:
         return Reading("answered", text, None, session_id, None, totals, refused)
-    said = text_at(failed, "error", "message") or text_at(last(events, "error"), "message") or told(printed.stderr)
+    said = (
+        text_at(failed, "error", "message") or text_at(last(events, "error"), "message") or error_lines(printed.stderr)
+    )
     if failed is None and completed is not None and text is None:
         said = "it finished its turn without a reply"
     if _LOST in said:
@@ -82,12 +84,12 @@ def _reply(events: list[dict[str, object]]) -> str | None:
 
 def _refused(events: list[dict[str, object]]) -> tuple[str, ...]:
     """Commands that were declined, or that its sandbox blocked."""
-    found: list[str] = []
+    tools: list[str] = []
     for event in of_type(events, "item.completed"):
         status, output = text_at(event, "item", "status"), text_at(event, "item", "aggregated_output") or ""
         if status == "declined" or (status == "failed" and any(words in output for words in _SANDBOXED)):
-            found.append(text_at(event, "item", "command") or text_at(event, "item", "type") or "a command")
-    return tuple(dict.fromkeys(found))
+            tools.append(text_at(event, "item", "command") or text_at(event, "item", "type") or "a command")
+    return tuple(dict.fromkeys(tools))
 
 
 PRESET: Final = Preset(

@@ -8,7 +8,7 @@ from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
-from wakeful.integrations.agents.troubles import told
+from wakeful.integrations.agents.troubles import error_lines
 
 _LOST: Final = ("No session", "matched")
 _PERMISSIONS: Final = ("allow-all-tools", "allow-all-paths", "allow-all")
@@ -32,7 +32,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
         return Reading("answered", text, None, session_id, refused=refused)
     if not events and all(word in printed.stderr for word in _LOST):
         return Reading("lost", "no session matched")
-    said = text_at(error, "data", "message") or told(printed.stderr)
+    said = text_at(error, "data", "message") or error_lines(printed.stderr)
     said = said or ("it finished its turn without a reply" if is_over else "")
     status = at(error, "data", "statusCode")
     failed = Reading("failed", said, status if isinstance(status, int) else None, session_id, refused=refused)

@@ -12,7 +12,7 @@ from wakeful.integrations.agents.presets.gemini_tools import prepare
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import at, loaded, text_at
 from wakeful.integrations.agents.reply import session_id_of
-from wakeful.integrations.agents.troubles import told
+from wakeful.integrations.agents.troubles import error_lines
 
 _LOST: Final = ("Error resuming session", "Invalid session identifier", "No previous sessions found")
 _NO_AUTH: Final = 41
@@ -36,8 +36,8 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     if text and printed.code == 0 and at(answer, "error") is None:
         return Reading("answered", text, None, session_id, used, None, refused)
     if any(words in printed.stderr for words in _LOST):
-        return Reading("lost", told(printed.stderr))
-    said = text_at(answer, "error", "message") or text_at(error, "error", "message") or told(printed.stderr)
+        return Reading("lost", error_lines(printed.stderr))
+    said = text_at(answer, "error", "message") or text_at(error, "error", "message") or error_lines(printed.stderr)
     if answer is not None and printed.code == 0:
         said = "it finished its turn without a reply"
     status = 401 if printed.code == _NO_AUTH else _http(at(answer or error, "error", "code"))
@@ -48,7 +48,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
 
 def _object(text: str) -> Mapping[str, Any] | None:
     """The JSON object at the end of `text`, after any warnings."""
-    begins = [found.start() for found in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
+    begins = [match.start() for match in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
     for begin in reversed(begins):
         value = loaded(text[begin:])
         if isinstance(value, dict):
@@ -87,8 +87,8 @@ def _reset(said: str, status: int | None, printed: Printed, now: ReadMoment) -> 
     """The last message says that a quota is used up; the lines before it say when it resets."""
     if status != _TOO_MANY or not _LIMIT.search(said):
         return None
-    found = _RETRY.findall(f"{printed.stderr}\n{said}")
-    return printed_reset(found[-1] if found else said, printed, now)
+    delays = _RETRY.findall(f"{printed.stderr}\n{said}")
+    return printed_reset(delays[-1] if delays else said, printed, now)
 
 
 PRESET: Final = Preset(

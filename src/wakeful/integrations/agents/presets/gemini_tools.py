@@ -58,9 +58,14 @@ def _settings(file: Path) -> dict[str, Any]:
     try:
         kept = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise OSError(f"{file} is not plain JSON ({error}), so our server cannot be added to a copy of it") from error
+        raise OSError(
+            f"{file} is not plain JSON ({error}), so Wakeful's MCP server cannot be added to a copy of it"
+        ) from error
     if not isinstance(kept, dict) or not isinstance(kept.get("mcpServers", {}), dict):
-        raise OSError(f"{file} is not as its program writes it, so our server cannot be added to a copy of it")
+        raise OSError(
+            f"{file} does not have the format that its program writes, "
+            "so Wakeful's MCP server cannot be added to a copy of it"
+        )
     return kept
 
 

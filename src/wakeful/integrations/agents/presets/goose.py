@@ -7,7 +7,7 @@ from typing import Final
 
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
 from wakeful.integrations.agents.printed import plain
-from wakeful.integrations.agents.troubles import status_in, told
+from wakeful.integrations.agents.troubles import error_lines, status_in
 
 _LOST: Final = ("No session found", "session not found", "Cannot resume session")
 _ERRORS: Final = ("Ran into this error:", "error: ", "Execution error:", "Error: ")
@@ -25,11 +25,15 @@ def launch(ask: Ask) -> Launch:
 def read(printed: Printed, now: ReadMoment) -> Reading:
     text = plain(printed.stdout).strip()
     if any(words.lower() in printed.stderr.lower() for words in _LOST):
-        return Reading("lost", told(printed.stderr))
+        return Reading("lost", error_lines(printed.stderr))
     error = next((line for line in text.splitlines() if line.strip().startswith(_ERRORS)), None)
     if printed.code == 0 and text and error is None:
         return Reading("answered", text)
-    said = error or told(printed.stderr) or ("it ended without an answer" if printed.code == 0 else told(text))
+    said = (
+        error
+        or error_lines(printed.stderr)
+        or ("it ended without an answer" if printed.code == 0 else error_lines(text))
+    )
     return Reading("failed", said, status_in(said))
 
 

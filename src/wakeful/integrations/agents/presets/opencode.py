@@ -19,7 +19,7 @@ from wakeful.integrations.agents.presets.preset import (
 )
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 from wakeful.integrations.agents.reply import session_id_of
-from wakeful.integrations.agents.troubles import told
+from wakeful.integrations.agents.troubles import error_lines
 
 _LOST: Final = "Session not found"
 _AUTO: Final = "auto"
@@ -49,7 +49,7 @@ def read(printed: Printed, now: ReadMoment) -> Reading:
     error = last(events, "error")
     if error is None and text is not None and printed.code == 0:
         return Reading("answered", text, None, session_id, used, None, refused)
-    said = text_at(error, "error", "data", "message") or text_at(error, "error", "name") or told(printed.stderr)
+    said = text_at(error, "error", "data", "message") or text_at(error, "error", "name") or error_lines(printed.stderr)
     if error is None and printed.code == 0:
         said = "it stopped because a tool was refused" if refused else "it finished its turn without a reply"
     if _LOST in said:
@@ -96,12 +96,12 @@ def _usage(events: list[dict[str, Any]]) -> Usage | None:
 
 
 def _refused(events: list[dict[str, Any]]) -> tuple[str, ...]:
-    found: list[str] = []
+    tools: list[str] = []
     for event in of_type(events, "tool_use"):
         error = text_at(event, "part", "state", "error") or ""
         if text_at(event, "part", "state", "status") == "error" and any(word in error for word in _REJECTED):
-            found.append(text_at(event, "part", "tool") or "a tool")
-    return tuple(dict.fromkeys(found))
+            tools.append(text_at(event, "part", "tool") or "a tool")
+    return tuple(dict.fromkeys(tools))
 
 
 def _reset(error: dict[str, Any] | None, said: str, printed: Printed, now: ReadMoment) -> int | None:

@@ -78,8 +78,8 @@ let retry = null;
 function parse() {
   const [path, asked] = location.hash.replace(/^#\/?/, "").split("?");
   for (const [pattern, name] of ROUTES) {
-    const found = pattern.exec(path);
-    if (found) return { name, path: path || name, params: found.slice(1).map(decodeURIComponent), query: new URLSearchParams(asked) };
+    const match = pattern.exec(path);
+    if (match) return { name, path: path || name, params: match.slice(1).map(decodeURIComponent), query: new URLSearchParams(asked) };
   }
   return { name: "missing", path, params: [path], query: new URLSearchParams() };
 }

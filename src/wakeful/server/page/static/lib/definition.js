@@ -42,7 +42,7 @@ export const written = ({ fields }, schedule) =>
 const ARROW = " → ";
 
 /** Several recipients in one line. */
-export const deliverText = (list) => list.map((one) => [one.channel, one.to].filter(Boolean).join(ARROW)).join(", ");
+export const deliverText = (list) => list.map((recipient) => [recipient.channel, recipient.to].filter(Boolean).join(ARROW)).join(", ");
 
 const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
 const joined = (given) => [given].flat().join(", "); // a single value may be written without a list
@@ -73,8 +73,8 @@ export const textOf = ({ control }, value) => (CONTROLS[control]?.[1] ?? String)
 
 /** The controls of the chosen timing and action, and the options. */
 export const controlsOf = (form, values) => [
-  ...form.timings.find((one) => one.name === values.timing).fields,
-  ...form.actions.find((one) => one.name === values.action).fields,
+  ...form.timings.find((kind) => kind.name === values.timing).fields,
+  ...form.actions.find((kind) => kind.name === values.action).fields,
   ...form.options,
 ];
 
@@ -114,21 +114,21 @@ function deliverFrom(given, kept) {
 
 /** The form's text for a definition. */
 export function toForm(form, given) {
-  const one = { ...given };
-  const timing = { type: "cron", ...one.schedule };
+  const definition = { ...given };
+  const timing = { type: "cron", ...definition.schedule };
   if (timing.type === "interval") Object.assign(timing, { type: "every", every: `${timing.intervalMinutes}m` });
   if (timing.type === "at") timing.type = "once";
   const values = {
     timing: timing.type,
-    action: form.actions.find(({ name }) => one[name] != null)?.name ?? "prompt",
+    action: form.actions.find(({ name }) => definition[name] != null)?.name ?? "prompt",
   };
-  if (Array.isArray(one.deliver)) {
-    values.keptDeliver = one.deliver;
-    one.deliver = { channel: deliverText(one.deliver) };
+  if (Array.isArray(definition.deliver)) {
+    values.keptDeliver = definition.deliver;
+    definition.deliver = { channel: deliverText(definition.deliver) };
   }
   for (const { name, control, default: usual } of controlsOf(form, values)) {
     const [first, second] = name.split(".");
-    const holder = first === "schedule" ? timing : one[first];
+    const holder = first === "schedule" ? timing : definition[first];
     const value = second ? holder?.[second] : holder;
     const isLeftOut =
       value == null ||

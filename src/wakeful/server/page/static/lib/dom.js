@@ -72,7 +72,7 @@ function set(element, name, value) {
   if (value === null || value === undefined || value === false) return;
   if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
   else if (name === "data") Object.assign(element.dataset, value);
-  else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
+  else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
   else if (name === "href") element.setAttribute("href", safeAddress(value));
   else if (name === "title" || name.startsWith("aria-"))
     element.setAttribute(name, value === true ? "true" : visible(value));

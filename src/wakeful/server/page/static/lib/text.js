@@ -37,8 +37,8 @@ export function short(text, most = 120) {
 }
 
 /** `12 runs`, `1 run`. */
-export function count(n, one, many = `${one}s`) {
-  return `${n.toLocaleString()} ${n === 1 ? one : many}`;
+export function count(n, singular, plural = `${singular}s`) {
+  return `${n.toLocaleString()} ${n === 1 ? singular : plural}`;
 }
 
 const OUTCOMES = {

@@ -86,7 +86,7 @@ const WALL = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d)?(?:\.\d+)?/g; // a local time
 /** A sentence from the API with its times in the style of the page: instants in local time, others in their zone. */
 export const localised = (text) =>
   text
-    .replace(INSTANT, (found) => `${wall(Date.parse(found))} (${localZone})`)
+    .replace(INSTANT, (instant) => `${wall(Date.parse(instant))} (${localZone})`)
     .replace(WALL, (_, day, time, seconds = ":00") => wall(Date.parse(`${day}T${time}${seconds}Z`), "UTC"));
 
 /** What happens to a start that no budget is left for. */
@@ -119,8 +119,8 @@ export function offsetAt(zone, ms) {
   let minutes = 0;
   try {
     const parts = format({ timeZoneName: "longOffset" }, zone).formatToParts(ms);
-    const found = /([+-])(\d\d):(\d\d)/.exec(parts.find((part) => part.type === "timeZoneName")?.value ?? "");
-    if (found) minutes = (found[1] === "-" ? -1 : 1) * (Number(found[2]) * 60 + Number(found[3]));
+    const match = /([+-])(\d\d):(\d\d)/.exec(parts.find((part) => part.type === "timeZoneName")?.value ?? "");
+    if (match) minutes = (match[1] === "-" ? -1 : 1) * (Number(match[2]) * 60 + Number(match[3]));
   } catch {
     // Unknown to this browser.
   }
@@ -130,7 +130,7 @@ export function offsetAt(zone, ms) {
 
 /** When a zone changes its offset between two instants, by bisection. */
 export function zoneChanges(zone, from, until) {
-  const found = [];
+  const changes = [];
   const step = 12 * HOUR;
   for (let start = from; start < until; start += step) {
     const end = Math.min(start + step, until);
@@ -143,7 +143,7 @@ export function zoneChanges(zone, from, until) {
       if (offsetAt(zone, middle) === before) low = middle;
       else high = middle;
     }
-    found.push({ at: Math.round(high / (15 * MINUTE)) * 15 * MINUTE, by: after - before, zone });
+    changes.push({ at: Math.round(high / (15 * MINUTE)) * 15 * MINUTE, by: after - before, zone });
   }
-  return found;
+  return changes;
 }

@@ -92,12 +92,12 @@ export class TimelineData {
       { since: iso(since), until: iso(until), slugs: known.join(",") },
       this._signal,
     );
-    const found = new Map(page.rows.map((row) => [row.slug, row]));
+    const bySlug = new Map(page.rows.map((row) => [row.slug, row]));
     for (const slug of known) {
       const place = this.rows.findIndex((row) => row.slug === slug);
       if (place < 0) continue;
       for (const run of this.rows[place].runs) this.byRun.delete(run.runId);
-      if (found.has(slug)) this._put(found.get(slug), place);
+      if (bySlug.has(slug)) this._put(bySlug.get(slug), place);
       else {
         this.rows.splice(place, 1);
         this.bySlug.delete(slug);

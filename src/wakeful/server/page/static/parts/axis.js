@@ -1,4 +1,4 @@
-// Draws the time axis on a canvas, at most once per frame; it makes no requests.
+// Draws the timeline on a canvas: the time axis, the rows and their marks, at most once per frame. It makes no requests.
 
 import { DAY, HOUR, MINUTE, SECOND, format } from "../lib/time.js";
 import { GRAVITY, SHAPES } from "./marks.js";
@@ -49,10 +49,10 @@ export function colours() {
     "accent",
     "accent-wash",
   ];
-  const found = Object.fromEntries(names.map((name) => [name, read(name)]));
-  found.font = getComputedStyle(document.body).fontFamily;
+  const scheme = Object.fromEntries(names.map((name) => [name, read(name)]));
+  scheme.font = getComputedStyle(document.body).fontFamily;
   probe.remove();
-  return found;
+  return scheme;
 }
 
 /** A canvas the size of its container, sharp on every screen. */
@@ -87,28 +87,28 @@ export class Scale {
 
   /** Grid lines: a step that leaves room for labels, in local time. */
   ticks() {
-    const step = STEPS.find((one) => one / this.perPixel >= (one < HOUR ? 74 : 46)) ?? STEPS.at(-1);
+    const step = STEPS.find((candidate) => candidate / this.perPixel >= (candidate < HOUR ? 74 : 46)) ?? STEPS.at(-1);
     if (step >= DAY) return []; // days are labelled above
     const shift = new Date(this.from).getTimezoneOffset() * MINUTE;
     const words = format({ hour: "2-digit", minute: "2-digit", ...(step < MINUTE ? { second: "2-digit" } : {}) });
-    const found = [];
+    const ticks = [];
     const first = Math.ceil((this.from - shift) / step) * step + shift;
-    for (let tick = first; tick < this.until && found.length < 100; tick += step) {
-      found.push({ at: tick, words: words.format(tick) });
+    for (let tick = first; tick < this.until && ticks.length < 100; tick += step) {
+      ticks.push({ at: tick, words: words.format(tick) });
     }
-    return found;
+    return ticks;
   }
 
   /** Midnights, for the upper line of the axis. */
   days() {
-    const found = [];
+    const days = [];
     const day = new Date(this.from);
     day.setHours(0, 0, 0, 0);
     for (let n = 0; n < 60 && day.getTime() < this.until; n += 1) {
-      found.push(day.getTime());
+      days.push(day.getTime());
       day.setDate(day.getDate() + 1);
     }
-    return found;
+    return days;
   }
 }
 
@@ -120,7 +120,7 @@ export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] }
   days.forEach((day, index) => {
     const start = Math.max(0, scale.x(day));
     const end = index + 1 < days.length ? scale.x(days[index + 1]) : scale.width;
-    const words = DAY_LABELS.map((parts) => format(parts).format(day)).find((one) => end - start >= pen.measureText(one).width + 12);
+    const words = DAY_LABELS.map((parts) => format(parts).format(day)).find((label) => end - start >= pen.measureText(label).width + 12);
     if (!words) return;
     pen.fillStyle = colour.ink;
     pen.fillText(words, start + 7, 13);
@@ -137,10 +137,10 @@ export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] }
     pen.fillStyle = colour.soft;
     if (x > 20 && x < scale.width - 20 && Math.abs(x - nowX) > 44) pen.fillText(tick.words, x, 32);
   }
-  for (const one of windows) {
+  for (const quotaWindow of windows) {
     pen.fillStyle = colour.waiting;
     pen.globalAlpha = 0.85;
-    pen.fillRect(scale.x(one.from), 42, Math.max(2, scale.x(one.until) - scale.x(one.from) - 2), 4);
+    pen.fillRect(scale.x(quotaWindow.from), 42, Math.max(2, scale.x(quotaWindow.until) - scale.x(quotaWindow.from) - 2), 4);
     pen.globalAlpha = 1;
   }
   for (const change of changes) {
@@ -175,10 +175,10 @@ export function drawField(pen, scale, colour, now, height, { changes = [], windo
   pen.globalAlpha = 0.55;
   pen.fillRect(0, 0, nowX, height);
   pen.globalAlpha = 1;
-  for (const one of windows) {
+  for (const quotaWindow of windows) {
     pen.fillStyle = colour["accent-wash"];
     pen.globalAlpha = 0.4;
-    pen.fillRect(scale.x(one.from), 0, scale.x(one.until) - scale.x(one.from), height);
+    pen.fillRect(scale.x(quotaWindow.from), 0, scale.x(quotaWindow.until) - scale.x(quotaWindow.from), height);
     pen.globalAlpha = 1;
   }
   pen.fillStyle = colour.line;

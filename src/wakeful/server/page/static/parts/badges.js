@@ -15,7 +15,7 @@ export function keepBadges(stream, places) {
         const data = await get("/api/channels");
         set(
           places.outbox,
-          data.channels.reduce((sum, one) => sum + one.dead, 0),
+          data.channels.reduce((sum, channel) => sum + channel.dead, 0),
           "dead letters",
         );
       }

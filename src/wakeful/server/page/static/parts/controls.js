@@ -29,13 +29,13 @@ export function controls(values, changed) {
   /** A choice; each option says what it means. Without a default, the first option leaves it to the daemon. */
   const select = ({ name, options, means = {}, default: usual, placeholder }) => {
     const chosen = values[name] || usual || "";
-    const words = (one) =>
-      one === "" ? `default${placeholder && !isLong(placeholder) ? `: ${placeholder}` : ""}` : means[one] ? `${one}: ${means[one]}` : one;
+    const words = (choice) =>
+      choice === "" ? `default${placeholder && !isLong(placeholder) ? `: ${placeholder}` : ""}` : means[choice] ? `${choice}: ${means[choice]}` : choice;
     const shown = usual ? options : ["", ...options];
     return h(
       "select",
       { onchange: writes(name) },
-      shown.map((one) => h("option", { value: one, selected: chosen === one }, words(one))),
+      shown.map((choice) => h("option", { value: choice, selected: chosen === choice }, words(choice))),
     );
   };
 
@@ -45,10 +45,10 @@ export function controls(values, changed) {
     const show = (names) => {
       const chosen = values[name] || usual || "";
       const all = [...new Set([...(usual || required ? [] : [""]), ...names, ...(chosen ? [chosen] : [])])];
-      const words = (one) => (one === "" ? placeholder || "none" : names.length && !names.includes(one) ? `${one} (unknown)` : one);
+      const words = (choice) => (choice === "" ? placeholder || "none" : names.length && !names.includes(choice) ? `${choice} (unknown)` : choice);
       fill(
         box,
-        all.map((one) => h("option", { value: one, selected: one === chosen }, words(one))),
+        all.map((choice) => h("option", { value: choice, selected: choice === chosen }, words(choice))),
       );
       if (required && !chosen && all.length) values[name] = box.value;
     };
@@ -60,26 +60,26 @@ export function controls(values, changed) {
   /** Several of the names that the daemon knows: a checkbox for each, and a text field for others. */
   const several = ({ name, control }) => {
     let names = [];
-    const given = () => (values[name] ?? "").split(",").map((one) => one.trim()).filter(Boolean);
+    const given = () => (values[name] ?? "").split(",").map((part) => part.trim()).filter(Boolean);
     const others = h("input", { type: "text", spellcheck: "false", ...OTHERS[control] });
     const boxes = h("div");
-    const write = (ticked) => {
-      values[name] = [...ticked, ...others.value.split(",").map((one) => one.trim()).filter(Boolean)].join(", ");
+    const write = (chosen) => {
+      values[name] = [...chosen, ...others.value.split(",").map((part) => part.trim()).filter(Boolean)].join(", ");
       changed();
     };
-    const tickedNow = () => [...boxes.querySelectorAll("input:checked")].map((one) => one.value);
-    others.addEventListener("input", () => write(tickedNow()));
+    const chosenNow = () => [...boxes.querySelectorAll("input:checked")].map((box) => box.value);
+    others.addEventListener("input", () => write(chosenNow()));
     const show = (known) => {
       names = known;
-      others.value = given().filter((one) => !names.includes(one)).join(", ");
+      others.value = given().filter((choice) => !names.includes(choice)).join(", ");
       fill(
         boxes,
-        names.map((one) =>
+        names.map((choice) =>
           h(
             "label",
             { class: "row check" },
-            h("input", { type: "checkbox", value: one, checked: given().includes(one), onchange: () => write(tickedNow()) }),
-            one === "last" ? "last: where you were last active" : one,
+            h("input", { type: "checkbox", value: choice, checked: given().includes(choice), onchange: () => write(chosenNow()) }),
+            choice === "last" ? "last: where you were last active" : choice,
           ),
         ),
       );
@@ -115,14 +115,14 @@ export function controls(values, changed) {
       }),
       "Keep one session from run to run",
     );
-  const drawn = (one) => {
-    if (one.control === "choice") return select(one);
-    if (one.control === "flag") return select({ ...one, options: ["true", "false"], default: null });
-    if (OTHERS[one.control]) return several(one);
-    if (isOffered(one.control)) return named(one);
-    return ["area", "json"].includes(one.control) ? area(one) : input(one);
+  const drawn = (spec) => {
+    if (spec.control === "choice") return select(spec);
+    if (spec.control === "flag") return select({ ...spec, options: ["true", "false"], default: null });
+    if (OTHERS[spec.control]) return several(spec);
+    if (isOffered(spec.control)) return named(spec);
+    return ["area", "json"].includes(spec.control) ? area(spec) : input(spec);
   };
-  return (one) => (one.control === "session" ? session(one) : field(one.name, one.label, drawn(one), hintOf(one)));
+  return (spec) => (spec.control === "session" ? session(spec) : field(spec.name, spec.label, drawn(spec), hintOf(spec)));
 }
 
 const isLong = (words) => words.length > 20;

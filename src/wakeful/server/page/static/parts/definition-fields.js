@@ -9,12 +9,12 @@ import { choices } from "./elements.js";
 export function definitionFields(form, values, changed) {
   const draw = controls(values, changed);
   const [timingFields, actionFields, optionFields] = ["pairs", "stack", "stack"].map((kind) => h("div", { class: kind }));
-  const partOf = (parts, name) => parts.find((one) => one.name === name).fields;
+  const partOf = (parts, name) => parts.find((part) => part.name === name).fields;
   const showTiming = () => fill(timingFields, partOf(form.timings, values.timing).map(draw));
   const showAction = () => {
     const [needed, more] = [[], []];
-    for (const one of partOf(form.actions, values.action))
-      (one.required || one.control === "area" ? needed : more).push(draw(one));
+    for (const spec of partOf(form.actions, values.action))
+      (spec.required || spec.control === "area" ? needed : more).push(draw(spec));
     fill(actionFields, ...needed, more.length ? h("div", { class: "pairs" }, more) : null);
   };
   /** The options; those of one object stand together below its name. */

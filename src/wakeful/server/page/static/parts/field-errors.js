@@ -39,8 +39,8 @@ export function showFaults(form, general, faults, { isAtFields = true } = {}) {
 function controlOf(form, name) {
   for (let path = name.replace(/\[\d+\]|\.\d+/g, ""); path; path = path.slice(0, Math.max(0, path.lastIndexOf(".")))) {
     const [exact, part] = [`[data-field="${CSS.escape(path)}"]`, `[data-field^="${CSS.escape(path)}."]`];
-    const found = form.querySelector(exact) ?? form.querySelector(part);
-    if (found) return found;
+    const element = form.querySelector(exact) ?? form.querySelector(part);
+    if (element) return element;
   }
   return null;
 }

@@ -20,11 +20,11 @@ export function topicMessages(visit, path) {
     "select",
     { "aria-label": "Status" },
     option("", "any status"),
-    STATUSES.map((one) => option(one)),
+    STATUSES.map((status) => option(status)),
   );
   status.value = "pending";
   const [list, acts] = [h("div"), h("div", { class: "row", role: "status" })];
-  const ticked = new Map(); // message and consumer → message
+  const selected = new Map(); // message and consumer → message
   let rows = [];
   let next = null;
   let canReplay = false;
@@ -39,7 +39,7 @@ export function topicMessages(visit, path) {
   const show = async () => {
     if (!topic.value) return fill(list, empty("flow", "No topic", "A consumer subscribes to topics."));
     ({ messages: rows, next } = await ask(null));
-    for (const id of ticked.keys()) if (!rows.some((one) => key(one) === id)) ticked.delete(id);
+    for (const id of selected.keys()) if (!rows.some((message) => key(message) === id)) selected.delete(id);
     draw();
   };
   const more = async () => {
@@ -52,38 +52,38 @@ export function topicMessages(visit, path) {
 
   /** Skip or replay what is ticked, for the consumer of each. */
   const act = async (deed, words) => {
-    const byConsumer = Object.groupBy(ticked.values(), (one) => one.consumer ?? "");
+    const byConsumer = Object.groupBy(selected.values(), (message) => message.consumer ?? "");
     await attempt(async () => {
       for (const [name, some] of Object.entries(byConsumer))
         await post(path(`/topics/${encodeURIComponent(topic.value)}/${deed}`), {
-          ids: some.map((one) => one.id),
+          ids: some.map((message) => message.id),
           ...(name ? { consumer: name } : {}),
         });
-    }, `${count(ticked.size, "message")} ${words}`);
-    ticked.clear();
+    }, `${count(selected.size, "message")} ${words}`);
+    selected.clear();
     again();
   };
   const showActs = () => {
-    const all = [...ticked.values()];
-    const [isPending, isSkipped] = [all.every((one) => one.status === "pending"), all.every((one) => one.status === "skipped")];
+    const all = [...selected.values()];
+    const [isPending, isSkipped] = [all.every((message) => message.status === "pending"), all.every((message) => message.status === "skipped")];
     fill(
       acts,
-      all.length ? h("span", { class: "soft small" }, `${count(all.length, "message")} ticked`) : null,
-      all.length && isPending ? button("Skip", () => act("skip", "skipped"), { kind: "small", label: "Skip the ticked messages" }) : null,
-      all.length && isSkipped && canReplay ? button("Replay", () => act("replay", "replayed"), { kind: "small", symbol: "again", label: "Replay the ticked messages" }) : null,
+      all.length ? h("span", { class: "soft small" }, `${count(all.length, "message")} selected`) : null,
+      all.length && isPending ? button("Skip", () => act("skip", "skipped"), { kind: "small", label: "Skip the selected messages" }) : null,
+      all.length && isSkipped && canReplay ? button("Replay", () => act("replay", "replayed"), { kind: "small", symbol: "again", label: "Replay the selected messages" }) : null,
     );
   };
-  const row = (one) =>
+  const row = (message) =>
     h(
       "li",
-      { data: { message: one.id } },
+      { data: { message: message.id } },
       h("input", {
         type: "checkbox",
-        "aria-label": `Tick ${one.id}`,
-        checked: ticked.has(key(one)),
-        disabled: one.status !== "pending" && !(one.status === "skipped" && canReplay),
+        "aria-label": `Select ${message.id}`,
+        checked: selected.has(key(message)),
+        disabled: message.status !== "pending" && !(message.status === "skipped" && canReplay),
         onchange: (event) => {
-          event.target.checked ? ticked.set(key(one), one) : ticked.delete(key(one));
+          event.target.checked ? selected.set(key(message), message) : selected.delete(key(message));
           showActs();
         },
       }),
@@ -93,17 +93,17 @@ export function topicMessages(visit, path) {
         h(
           "summary",
           null,
-          h("b", null, quoted(one.id)),
-          h("span", { class: "soft small cut" }, quoted(short(JSON.stringify(one.payload), 90))),
-          h("span", { class: "small" }, one.status, one.consumer ? [" for ", quoted(one.consumer)] : " for no consumer", one.attempt > 1 ? `, attempt ${one.attempt}` : ""),
-          when(one.publishedAt),
+          h("b", null, quoted(message.id)),
+          h("span", { class: "soft small cut" }, quoted(short(JSON.stringify(message.payload), 90))),
+          h("span", { class: "small" }, message.status, message.consumer ? [" for ", quoted(message.consumer)] : " for no consumer", message.attempt > 1 ? `, attempt ${message.attempt}` : ""),
+          when(message.publishedAt),
         ),
-        h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(one.payload, null, 2))),
+        h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(message.payload, null, 2))),
         h(
           "p",
           { class: "soft small" },
-          one.publishedBy ? ["published by ", h("a", { href: `#/runs/${one.publishedBy}` }, `run ${one.publishedBy}`)] : "published from outside",
-          one.runId ? ["; taken by ", h("a", { href: `#/runs/${one.runId}` }, `run ${one.runId}`)] : null,
+          message.publishedBy ? ["published by ", h("a", { href: `#/runs/${message.publishedBy}` }, `run ${message.publishedBy}`)] : "published from outside",
+          message.runId ? ["; taken by ", h("a", { href: `#/runs/${message.runId}` }, `run ${message.runId}`)] : null,
         ),
       ),
     );
@@ -120,7 +120,7 @@ export function topicMessages(visit, path) {
 
   for (const control of [topic, status, consumer])
     control.addEventListener("change", () => {
-      ticked.clear();
+      selected.clear();
       again();
     });
   return {
@@ -141,4 +141,4 @@ export function topicMessages(visit, path) {
   };
 }
 
-const key = (one) => `${one.seq} ${one.consumer ?? ""}`;
+const key = (message) => `${message.seq} ${message.consumer ?? ""}`;

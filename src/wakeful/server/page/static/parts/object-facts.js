@@ -21,10 +21,10 @@ export function value(given) {
 /** The plain fields of an object, except some. */
 export function plainFacts(object, leftOut = []) {
   const shown = Object.entries(object).filter(
-    ([name, one]) =>
+    ([name, fact]) =>
       !leftOut.includes(name) &&
-      one !== null &&
-      (typeof one !== "object" || (Array.isArray(one) && one.length && typeof one[0] !== "object")),
+      fact !== null &&
+      (typeof fact !== "object" || (Array.isArray(fact) && fact.length && typeof fact[0] !== "object")),
   );
-  return facts(shown.map(([name, one]) => [words(name), Array.isArray(one) ? quoted(one.join(", ")) : value(one)]));
+  return facts(shown.map(([name, fact]) => [words(name), Array.isArray(fact) ? quoted(fact.join(", ")) : value(fact)]));
 }

@@ -48,12 +48,12 @@ export function openPalette(places, deeds) {
     input.setAttribute("aria-activedescendant", item?.id ?? "");
     item?.scrollIntoView({ block: "nearest" });
   };
-  const show = (found) => {
-    entries = found;
+  const show = (matches) => {
+    entries = matches;
     chosen = 0;
     fill(
       list,
-      found.map((entry, index) =>
+      matches.map((entry, index) =>
         h(
           "li",
           {
@@ -91,22 +91,22 @@ export function openPalette(places, deeds) {
     const mine = asked;
     if (!text) return;
     try {
-      const found = await get("/api/schedule", { q: text, limit: FOUND_MAX });
+      const answer = await get("/api/schedule", { q: text, limit: FOUND_MAX });
       if (mine !== asked || !dialog.open) return;
-      const schedules = found.schedules.flatMap((one) => [
+      const schedules = answer.schedules.flatMap((schedule) => [
         {
-          words: one.slug,
+          words: schedule.slug,
           symbol: "list",
-          kind: one.health === "off" ? outcomeWords(one.status) : one.health,
+          kind: schedule.health === "off" ? outcomeWords(schedule.status) : schedule.health,
           act: () => {
-            location.hash = `#/schedules/${one.slug}`;
+            location.hash = `#/schedules/${schedule.slug}`;
           },
         },
         {
-          words: `Run ${one.slug} now`,
+          words: `Run ${schedule.slug} now`,
           symbol: "play",
           kind: "do",
-          act: () => attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug}: run requested`),
+          act: () => attempt(() => post(schedulePath(schedule.slug, "/run")), `${schedule.slug}: run requested`),
         },
       ]);
       show([...fixed.filter((entry) => matches(text, entry.words)), ...schedules]);

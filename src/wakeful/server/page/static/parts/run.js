@@ -92,13 +92,13 @@ export function runDetails(run) {
       ? table(
           "Attempts",
           ["Attempt", "Outcome", "Started", "Took", "Rung reached", "Error"],
-          run.attempts.map((one) => [
-            one.attempt,
-            chip(one.outcome, { words: outcomeWords(one.outcome) }),
-            one.startedAt ? wall(at(one.startedAt)) : "–",
-            took(one),
-            one.rung ?? "–",
-            one.error ? quoted(one.error) : "",
+          run.attempts.map((attempt) => [
+            attempt.attempt,
+            chip(attempt.outcome, { words: outcomeWords(attempt.outcome) }),
+            attempt.startedAt ? wall(at(attempt.startedAt)) : "–",
+            took(attempt),
+            attempt.rung ?? "–",
+            attempt.error ? quoted(attempt.error) : "",
           ]),
         )
       : null,
@@ -106,19 +106,19 @@ export function runDetails(run) {
 }
 
 /** A run's deliveries, without the duplicate of the first. */
-const isNotRepeated = (one, place, all) => place === 0 || one.id !== all[0].id;
+const isNotRepeated = (delivery, place, all) => place === 0 || delivery.id !== all[0].id;
 
 /** The delivery of the reply. */
-function delivered(one) {
+function delivered(delivery) {
   const look =
-    { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" }[one.status] ?? "unknown";
-  const where = [one.channel, one.to].filter(Boolean).join(" → ");
+    { pending: "waiting", delivered: "succeeded", dead: "failed", discarded: "skipped" }[delivery.status] ?? "unknown";
+  const where = [delivery.channel, delivery.to].filter(Boolean).join(" → ");
   return [
-    chip(look, { words: one.status === "dead" ? "undelivered" : one.status }),
+    chip(look, { words: delivery.status === "dead" ? "undelivered" : delivery.status }),
     " ",
-    quoted(where || one.reason || "", { class: "soft" }),
-    one.lastError ? h("p", { class: "small" }, quoted(one.lastError)) : null,
-    one.status === "dead" ? h("p", null, h("a", { href: `#/outbox?status=dead&open=${encodeURIComponent(one.id)}` }, "Show the message")) : null,
+    quoted(where || delivery.reason || "", { class: "soft" }),
+    delivery.lastError ? h("p", { class: "small" }, quoted(delivery.lastError)) : null,
+    delivery.status === "dead" ? h("p", null, h("a", { href: `#/outbox?status=dead&open=${encodeURIComponent(delivery.id)}` }, "Show the message")) : null,
   ];
 }
 

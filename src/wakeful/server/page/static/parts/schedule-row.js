@@ -7,7 +7,7 @@ import { chip, strip } from "./marks.js";
 import { button } from "./elements.js";
 
 /** Whether a schedule fires by itself. */
-export const isOn = (one) => one.enabled && one.status !== "paused";
+export const isOn = (schedule) => schedule.enabled && schedule.status !== "paused";
 
 const HEALTHS = {
   ok: ["succeeded", "ok"],
@@ -17,57 +17,57 @@ const HEALTHS = {
 };
 
 /** A schedule's health in one word: ok, failing, late, waiting, running; or why it is off. */
-export function stateChip(one, { boxed = false } = {}) {
-  if (one.approval === "pending") return chip("waiting", { boxed, words: "needs approval" });
-  if (one.status === "invalid") return chip("failed", { boxed, words: "invalid" });
-  if (one.health === "failing") return chip("failed", { boxed, words: one.enabled ? "failing" : "disabled" });
-  if (one.status === "running") return chip("running", { boxed });
-  if (one.health === "off") return chip(one.status, { boxed });
-  const [look, words] = HEALTHS[one.health];
+export function stateChip(schedule, { boxed = false } = {}) {
+  if (schedule.approval === "pending") return chip("waiting", { boxed, words: "needs approval" });
+  if (schedule.status === "invalid") return chip("failed", { boxed, words: "invalid" });
+  if (schedule.health === "failing") return chip("failed", { boxed, words: schedule.enabled ? "failing" : "disabled" });
+  if (schedule.status === "running") return chip("running", { boxed });
+  if (schedule.health === "off") return chip(schedule.status, { boxed });
+  const [look, words] = HEALTHS[schedule.health];
   return chip(look, { boxed, words });
 }
 
 /** The row: state, action and timing, last runs, and buttons. */
-export function scheduleRow(one, actions) {
+export function scheduleRow(schedule, actions) {
   return h(
     "div",
-    { class: "list-row", role: "listitem", data: { slug: one.slug } },
+    { class: "list-row", role: "listitem", data: { slug: schedule.slug } },
     h(
       "div",
-      { class: "c-state", title: one.statusReason ?? one.lastError },
-      stateChip(one),
+      { class: "c-state", title: schedule.statusReason ?? schedule.lastError },
+      stateChip(schedule),
     ),
     h(
       "div",
       { class: "name" },
-      h("a", { class: "cut", href: `#/schedules/${one.slug}` }, quoted(one.slug)),
-      quoted(actionWords(one), { class: "does cut" }),
+      h("a", { class: "cut", href: `#/schedules/${schedule.slug}` }, quoted(schedule.slug)),
+      quoted(actionWords(schedule), { class: "does cut" }),
     ),
-    quoted(one.description?.replace(/, aligned to .*/, "") ?? "invalid definition", {
+    quoted(schedule.description?.replace(/, aligned to .*/, "") ?? "invalid definition", {
       class: "say",
-      title: localised(one.description ?? ""),
+      title: localised(schedule.description ?? ""),
     }),
-    h("div", { class: "c-next" }, when(one.nextRun)),
+    h("div", { class: "c-next" }, when(schedule.nextRun)),
     h(
       "div",
-      { class: "c-last", title: one.lastError },
-      one.lastOutcome ? chip(one.lastOutcome, { words: "" }) : null,
+      { class: "c-last", title: schedule.lastError },
+      schedule.lastOutcome ? chip(schedule.lastOutcome, { words: "" }) : null,
       " ",
-      when(one.lastRun, { none: "never" }),
+      when(schedule.lastRun, { none: "never" }),
     ),
-    h("div", { class: "c-strip" }, strip(one.recent)),
+    h("div", { class: "c-strip" }, strip(schedule.recent)),
     h(
       "div",
       { class: "end" },
-      button("Run", () => actions.run(one), { kind: "small", symbol: "play", label: `Run ${one.slug} now` }),
+      button("Run", () => actions.run(schedule), { kind: "small", symbol: "play", label: `Run ${schedule.slug} now` }),
       h("button", {
         type: "button",
         class: "switch",
         role: "switch",
-        "aria-checked": String(isOn(one)),
-        "aria-label": `${one.slug} on or off`,
-        title: isOn(one) ? "On; click to pause" : "Off; click to resume",
-        onclick: () => actions.toggle(one),
+        "aria-checked": String(isOn(schedule)),
+        "aria-label": `${schedule.slug} on or off`,
+        title: isOn(schedule) ? "On; click to pause" : "Off; click to resume",
+        onclick: () => actions.toggle(schedule),
       }),
     ),
   );

@@ -18,8 +18,8 @@ export function simulating(place, days, signal = null) {
     slow.classList.toggle("hidden", took < SLOW);
   }, SECOND);
   signal?.addEventListener("abort", () => clearInterval(timer));
-  const told = h("div", { class: "row" }, h("b", { role: "status" }, words), elapsed);
-  fill(place, h("div", { class: "note simulating" }, h("div", { class: "grow" }, told, h("progress", { "aria-label": words }), slow)));
+  const heading = h("div", { class: "row" }, h("b", { role: "status" }, words), elapsed);
+  fill(place, h("div", { class: "note simulating" }, h("div", { class: "grow" }, heading, h("progress", { "aria-label": words }), slow)));
   return () => {
     clearInterval(timer);
     fill(place);

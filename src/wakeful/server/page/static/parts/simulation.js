@@ -34,7 +34,7 @@ export async function whatWouldChange(definition) {
   return panel("What would change", body(shown, h("div", { class: "row" }, start)));
 }
 
-function difference({ difference: found, timezone, peak }, days) {
+function difference({ difference: changes, timezone, peak }, days) {
   const runsOf = ({ slug, runs, first }) => h("li", null, h("a", { href: placeOf(slug) }, quoted(slug)), ` ${count(runs, "run")}, the first ${wall(at(first))}`);
   const changed = ({ slug, outcomes, starts }) =>
     h(
@@ -45,12 +45,12 @@ function difference({ difference: found, timezone, peak }, days) {
     );
   const list = (words, some, line) => (some?.length ? [h("h3", null, words), h("ul", { class: "plain-list" }, some.slice(0, 20).map(line))] : null);
   return [
-    h("p", { class: "words" }, quoted(localised(found.sentence))),
-    list("More runs", found.added, runsOf),
-    list("Fewer runs", found.removed, runsOf),
-    list("Others", found.changed, changed),
+    h("p", { class: "words" }, quoted(localised(changes.sentence))),
+    list("More runs", changes.added, runsOf),
+    list("Fewer runs", changes.removed, runsOf),
+    list("Others", changes.changed, changed),
     facts([
-      ["Cost", found.cost ? `${found.cost > 0 ? "+" : "−"}${dollars(Math.abs(found.cost))} in ${count(days, "day")}` : null],
+      ["Cost", changes.cost ? `${changes.cost > 0 ? "+" : "−"}${dollars(Math.abs(changes.cost))} in ${count(days, "day")}` : null],
       ["Simulated", `${count(days, "day")} (${timezone})`],
       ["Most runs at once", peak.running],
     ]),

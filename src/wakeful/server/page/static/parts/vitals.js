@@ -3,7 +3,7 @@
 
 import { get } from "../lib/api.js";
 import { h, say, throttled } from "../lib/dom.js";
-import { found } from "../lib/health.js";
+import { countProblems } from "../lib/health.js";
 import { count } from "../lib/text.js";
 import { clock } from "../lib/time.js";
 import { icon } from "./icons.js";
@@ -66,7 +66,7 @@ export function vitals(stream) {
       if (!error.body?.findings && error.status !== 503) return; // the connection says what is wrong
       report = error.body;
     }
-    const { bad, warnings } = found(report);
+    const { bad, warnings } = countProblems(report);
     tell(failing, report.failing ? `${report.failing} failing` : "", "--failed");
     tell(running, `${report.running ?? 0} running`, report.running ? "--running" : "--faint");
     tell(

@@ -8,7 +8,7 @@ import { at, localised, wall, when } from "../lib/time.js";
 import { attempt } from "../parts/dialogs.js";
 import { body, button, empty, facts, head, panel, table } from "../parts/elements.js";
 
-const WORDS = "Agents can propose schedules. Nothing of it runs until you approve it.";
+const WORDS = "Agents can propose schedules. Nothing runs until you approve it.";
 const ACTIONS = ["prompt", "command", "http", "call", "event", "dispatch"];
 
 export default async function approvals(visit) {

@@ -62,7 +62,7 @@ export default async function cost(visit) {
   const noBudget = () =>
     panel(
       null,
-      empty("coin", "No budgets", "Without one, agents may spend any amount. A run that does not fit is skipped, and starts again when the budget frees.", {
+      empty("coin", "No budgets", "Without one, agents may spend any amount. A run that does not fit is skipped; runs start again when the budget resets.", {
         action: button("Set a budget", () => edit(), { kind: "primary", symbol: "plus" }),
       }),
     );

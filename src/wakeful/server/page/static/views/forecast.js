@@ -31,7 +31,7 @@ export default async function forecast(visit) {
     return { title: "Forecast", element: h("div", { class: "stack" }, head("Forecast"), panel(null, notBuilt(WORDS))) };
   const asked = visit.query.get("days");
   let days = DAYS.some(([value]) => value === asked) ? asked : String(await daysAhead(visit.signal));
-  const found = h("div", { class: "stack", "aria-live": "polite" });
+  const results = h("div", { class: "stack", "aria-live": "polite" });
   const progress = h("div");
   let request = null;
   /** Simulate. Meanwhile the last forecast of as many days is shown, if the daemon has one; if it is `fresh`, it will
@@ -43,13 +43,13 @@ export default async function forecast(visit) {
     const stop = simulating(progress, days, signal);
     try {
       const latest = await get("/api/forecast", { days, latest: true }, signal);
-      fill(found, latest ? shown(latest) : null);
-      if (!latest || Date.now() - at(latest.from) >= fresh) fill(found, shown(await get("/api/forecast", { days }, signal)));
+      fill(results, latest ? shown(latest) : null);
+      if (!latest || Date.now() - at(latest.from) >= fresh) fill(results, shown(await get("/api/forecast", { days }, signal)));
       stop();
     } catch (error) {
       if (error.name === "AbortError") return;
       stop();
-      fill(found, trouble(error, () => again()));
+      fill(results, trouble(error, () => again()));
     }
   };
   again(FRESH); // it takes a moment: the view is shown first
@@ -69,7 +69,7 @@ export default async function forecast(visit) {
         button("Simulate again", () => again(), { symbol: "again" }),
       ),
       progress,
-      found,
+      results,
     ),
   };
 }
@@ -135,7 +135,7 @@ function budgetWords({ scope, period, unit, date, limit, expected, high, risk, s
 }
 
 function windowWords({ slot, exhaustedAt, resetsAt, fits, slugs }) {
-  return [h("a", { href: "#/slots" }, quoted(slot)), ` is used up ${wall(at(exhaustedAt))}, and resets ${wall(at(resetsAt))}; it fits from ${wall(at(fits))} on. Due in between: `, quoted(slugs.join(", ") || "nothing"), "."];
+  return [h("a", { href: "#/slots" }, quoted(slot)), ` is used up ${wall(at(exhaustedAt))}, and resets ${wall(at(resetsAt))}; there is enough quota again from ${wall(at(fits))}. Due in between: `, quoted(slugs.join(", ") || "nothing"), "."];
 }
 
 function collisionWords({ lane, slug, runs, longest, first }) {

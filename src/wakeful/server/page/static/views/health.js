@@ -2,7 +2,7 @@
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { found } from "../lib/health.js";
+import { countProblems } from "../lib/health.js";
 import { has } from "../lib/routes.js";
 import { count } from "../lib/text.js";
 import { length, when } from "../lib/time.js";
@@ -15,11 +15,11 @@ const LEVELS = { ok: ["succeeded", "ok"], warn: ["unconfirmed", "warning"], bad:
 const CHECKS = { channels: "inbound channels", deliveries: "outbox", orphans: "left-over runs", lanes: "free lanes" };
 
 const ORDER = ["bad", "warn", "ok"];
-const worstFirst = (findings) => findings.toSorted((one, other) => ORDER.indexOf(one.level) - ORDER.indexOf(other.level));
+const worstFirst = (findings) => findings.toSorted((first, second) => ORDER.indexOf(first.level) - ORDER.indexOf(second.level));
 
 /** The counts in words, as in the bar. */
 function verdict(data) {
-  const { bad, warnings } = found(data);
+  const { bad, warnings } = countProblems(data);
   const fine = (data.findings ?? []).filter(({ level }) => level === "ok").length;
   return [
     bad ? count(bad, "problem") : null,
@@ -43,7 +43,7 @@ export default async function health(visit) {
       state,
       body(
         h("p", { class: "verdict" }, verdict(data)),
-        data.problems?.map((one) => h("div", { class: "note bad" }, quoted(one))),
+        data.problems?.map((problem) => h("div", { class: "note bad" }, quoted(problem))),
         facts([
           ["Clock", data.isTicking ? "running" : "stopped"],
           ["Last tick", data.lastTick ? when(data.lastTick) : null],
@@ -68,10 +68,10 @@ export default async function health(visit) {
         ? table(
             "Findings",
             ["Level", "Check", "Finding"],
-            worstFirst(data.findings).map((one) => [
-              chip(LEVELS[one.level][0], { words: LEVELS[one.level][1] }),
-              CHECKS[one.name] ?? one.name,
-              [quoted(one.sentence), one.cure ? h("p", { class: "soft small" }, quoted(one.cure)) : null],
+            worstFirst(data.findings).map((finding) => [
+              chip(LEVELS[finding.level][0], { words: LEVELS[finding.level][1] }),
+              CHECKS[finding.name] ?? finding.name,
+              [quoted(finding.sentence), finding.cure ? h("p", { class: "soft small" }, quoted(finding.cure)) : null],
             ]),
           )
         : null,
@@ -114,7 +114,7 @@ export default async function health(visit) {
                 h(
                   "ul",
                   null,
-                  data.refused.map((one) => h("li", null, quoted(one))),
+                  data.refused.map((error) => h("li", null, quoted(error))),
                 ),
               ),
             ),

@@ -106,11 +106,11 @@ export default async function heartbeat(visit) {
         ? table(
             "System events",
             ["When", "What", "From", "Key"],
-            waiting.events.map((one) => [
-              when(one.at),
-              quoted(one.text),
-              quoted(one.source ?? ""),
-              quoted(one.contextKey ?? "", { class: "mono" }),
+            waiting.events.map((event) => [
+              when(event.at),
+              quoted(event.text),
+              quoted(event.source ?? ""),
+              quoted(event.contextKey ?? "", { class: "mono" }),
             ]),
           )
         : empty(

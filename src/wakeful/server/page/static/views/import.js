@@ -9,7 +9,7 @@ import { body, button, choices, empty, field, head, link, panel } from "../parts
 import { faultsOf, showFaults } from "../parts/field-errors.js";
 import { chip } from "../parts/marks.js";
 
-const WORDS = "Read the schedules of another scheduler, see what they would become here, and take over those you tick.";
+const WORDS = "Read the schedules of another scheduler, see what they would become here, and take over those you select.";
 const KINDS = [
   ["crontab", "crontab", "30 6 * * 1-5  /home/me/bin/report --daily\n@reboot       /home/me/bin/sync"],
   ["systemd", "systemd timers", "[Timer]\nOnCalendar=Mon..Fri 06:30"],
@@ -28,7 +28,7 @@ const SAYS = { create: "new", update: "changes", unchanged: "unchanged", refused
 export default async function importing(visit) {
   let from = "text";
   let plan = null;
-  const ticked = new Set();
+  const selected = new Set();
   const kind = h("select", { onchange: () => hint() }, KINDS.map(([value, words]) => h("option", { value }, words)));
   const content = h("textarea", { class: "mono", rows: "8", spellcheck: "false" });
   const path = h("input", { type: "text", spellcheck: "false", placeholder: "/etc/cron.d" });
@@ -46,8 +46,8 @@ export default async function importing(visit) {
     try {
       plan = await send({});
       showFaults(form, general, []);
-      ticked.clear();
-      for (const one of plan.entries) if (["create", "update"].includes(one.action)) ticked.add(one.slug);
+      selected.clear();
+      for (const item of plan.entries) if (["create", "update"].includes(item.action)) selected.add(item.slug);
       show();
     } catch (error) {
       fill(result);
@@ -56,22 +56,22 @@ export default async function importing(visit) {
   };
   const take = () =>
     attempt(async () => {
-      const done = await send({ apply: true }, { only: [...ticked] });
-      tell(`${count(ticked.size, "schedule")} taken over`);
+      const done = await send({ apply: true }, { only: [...selected] });
+      tell(`${count(selected.size, "schedule")} taken over`);
       plan = done;
       await read();
     });
 
   const show = () => {
-    const takes = button("", take, { kind: "primary", symbol: "import", label: "Take over what is ticked" });
+    const takes = button("", take, { kind: "primary", symbol: "import", label: "Take over the selected schedules" });
     const draw = () => {
       takes.classList.remove("icon");
-      fill(takes, ticked.size ? `Take over ${count(ticked.size, "schedule")}` : "Nothing is ticked");
-      takes.disabled = ticked.size === 0;
+      fill(takes, selected.size ? `Take over ${count(selected.size, "schedule")}` : "Nothing is selected");
+      takes.disabled = selected.size === 0;
       takes.removeAttribute("aria-label");
     };
-    const tick = (slug, is) => {
-      is ? ticked.add(slug) : ticked.delete(slug);
+    const choose = (slug, is) => {
+      is ? selected.add(slug) : selected.delete(slug);
       draw();
     };
     draw();
@@ -81,7 +81,7 @@ export default async function importing(visit) {
         ? panel(
             "The plan",
             { actions: takes },
-            h("ul", { class: "plan", "aria-label": "Entries" }, plan.entries.map((one) => entry(one, ticked, tick))),
+            h("ul", { class: "plan", "aria-label": "Entries" }, plan.entries.map((item) => entry(item, selected, choose))),
           )
         : panel(null, empty("import", "Nothing found", "There are no schedules in this source.")),
     );
@@ -132,32 +132,32 @@ export default async function importing(visit) {
 }
 
 /** One entry: its own text, what it becomes, and what is not carried over. */
-function entry(one, ticked, tick) {
-  const isOffered = one.slug !== null && ["create", "update"].includes(one.action);
-  const id = `take-${one.slug}`;
+function entry(item, selected, choose) {
+  const isOffered = item.slug !== null && ["create", "update"].includes(item.action);
+  const id = `take-${item.slug}`;
   return h(
     "li",
-    { data: { slug: one.slug ?? "" } },
+    { data: { slug: item.slug ?? "" } },
     h("input", {
       type: "checkbox",
       id,
       disabled: !isOffered,
-      checked: isOffered && ticked.has(one.slug),
-      "aria-label": `Take over ${one.slug ?? one.source}`,
-      onchange: (event) => tick(one.slug, event.target.checked),
+      checked: isOffered && selected.has(item.slug),
+      "aria-label": `Take over ${item.slug ?? item.source}`,
+      onchange: (event) => choose(item.slug, event.target.checked),
     }),
     h(
       "div",
       { class: "stack tight" },
-      h("div", { class: "row" }, one.slug ? h("label", { for: id }, h("b", null, quoted(one.slug))) : null, chip(LOOKS[one.action], { words: SAYS[one.action] })),
-      h("pre", { class: "text", tabindex: 0, "aria-label": "In the source" }, quoted(one.source)),
-      h("p", { class: "faint small" }, quoted(one.place), one.line ? `, line ${one.line}` : ""),
-      one.description ? h("p", null, quoted(localised(one.description)), one.next.length ? h("span", { class: "soft" }, `; next ${one.next.map((time) => wall(at(time))).join(", ")}`) : null) : null,
-      one.reason ? h("div", { class: "note bad" }, quoted(one.reason)) : null,
-      one.notCarried.length ? h("div", { class: "note" }, h("span", null, "Not carried over: ", quoted(one.notCarried.join(", ")))) : null,
-      one.notes.map((note) => h("p", { class: "soft small" }, quoted(note))),
-      isOffered && one.definition
-        ? h("details", null, h("summary", { class: "soft small" }, "Definition"), h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(one.definition, null, 2))))
+      h("div", { class: "row" }, item.slug ? h("label", { for: id }, h("b", null, quoted(item.slug))) : null, chip(LOOKS[item.action], { words: SAYS[item.action] })),
+      h("pre", { class: "text", tabindex: 0, "aria-label": "In the source" }, quoted(item.source)),
+      h("p", { class: "faint small" }, quoted(item.place), item.line ? `, line ${item.line}` : ""),
+      item.description ? h("p", null, quoted(localised(item.description)), item.next.length ? h("span", { class: "soft" }, `; next ${item.next.map((time) => wall(at(time))).join(", ")}`) : null) : null,
+      item.reason ? h("div", { class: "note bad" }, quoted(item.reason)) : null,
+      item.notCarried.length ? h("div", { class: "note" }, h("span", null, "Not carried over: ", quoted(item.notCarried.join(", ")))) : null,
+      item.notes.map((note) => h("p", { class: "soft small" }, quoted(note))),
+      isOffered && item.definition
+        ? h("details", null, h("summary", { class: "soft small" }, "Definition"), h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(item.definition, null, 2))))
         : null,
     ),
   );

@@ -89,16 +89,16 @@ export default async function outbox(visit) {
     more.classList.toggle("hidden", next === null || next === undefined);
   };
   const load = async () => {
-    const found = await page(null);
-    if (visit.isSame(status, found)) return;
-    rows = found.deliveries;
-    next = found.next;
+    const batch = await page(null);
+    if (visit.isSame(status, batch)) return;
+    rows = batch.deliveries;
+    next = batch.next;
     show();
   };
   const older = async () => {
-    const found = await page(next);
-    rows = [...rows, ...found.deliveries].slice(-HELD_MAX);
-    next = found.next;
+    const batch = await page(next);
+    rows = [...rows, ...batch.deliveries].slice(-HELD_MAX);
+    next = batch.next;
     show();
   };
   await visit.keep(["deliveries"], load);

@@ -17,19 +17,19 @@ export default async function run(visit) {
   const whyPanel = panel("Why", body(why));
   whyPanel.tabIndex = -1;
   const details = h("div", { class: "body" });
-  let one = null;
+  let run = null;
 
-  const isOfSchedule = () => one.slug !== "heartbeat" && !one.slug.includes(":");
-  const isOpen = () => ["running", "waiting"].includes(one.outcome);
-  const isWrong = () => isOfSchedule() && ["failed", "timedOut", "unconfirmed", "unknown"].includes(one.outcome);
-  const goTo = (run) => {
-    location.hash = `#/runs/${run.runId}`;
+  const isOfSchedule = () => run.slug !== "heartbeat" && !run.slug.includes(":");
+  const isOpen = () => ["running", "waiting"].includes(run.outcome);
+  const isWrong = () => isOfSchedule() && ["failed", "timedOut", "unconfirmed", "unknown"].includes(run.outcome);
+  const goTo = (started) => {
+    location.hash = `#/runs/${started.runId}`;
   };
   const again = async () => {
     let made = null;
     await attempt(async () => {
-      made = isOfSchedule() ? await post(schedulePath(one.slug, "/run")) : await post(`/api/runs/${id}/replay`);
-    }, `${one.slug}: run requested`);
+      made = isOfSchedule() ? await post(schedulePath(run.slug, "/run")) : await post(`/api/runs/${id}/replay`);
+    }, `${run.slug}: run requested`);
     if (made) goTo(made);
   };
   const replay = async () => {
@@ -40,20 +40,20 @@ export default async function run(visit) {
     if (made) goTo(made);
   };
   const cancel = async () => {
-    if (await confirm(`Cancel run ${id}?`, "Its processes are ended. It is not repeated.", "Cancel the run"))
+    if (await confirm(`Cancel run ${id}?`, "Its processes are stopped, and it is not retried.", "Cancel the run"))
       attempt(() => post(`/api/runs/${id}/cancel`), "Cancel requested").then(load);
   };
   const askWhy = async () => {
-    const path = isOfSchedule() ? schedulePath(one.slug, "/why") : null;
-    const told = path && (await get(path, { at: one.plannedAt }, visit.signal).catch(() => null));
-    whyPanel.classList.toggle("hidden", !told);
-    if (told) fill(why, quoted(localised(told.sentence)));
+    const path = isOfSchedule() ? schedulePath(run.slug, "/why") : null;
+    const explanation = path && (await get(path, { at: run.plannedAt }, visit.signal).catch(() => null));
+    whyPanel.classList.toggle("hidden", !explanation);
+    if (explanation) fill(why, quoted(localised(explanation.sentence)));
   };
   const showWhy = () => {
     whyPanel.scrollIntoView({ block: "center" });
     whyPanel.focus({ preventScroll: true });
   };
-  const curl = button("Copy as curl", () => copyText(curlOf(one), curl), { symbol: "copy" });
+  const curl = button("Copy as curl", () => copyText(curlOf(run), curl), { symbol: "copy" });
 
   const show = () => {
     fill(
@@ -63,7 +63,7 @@ export default async function run(visit) {
         { class: "crumb", "aria-label": "Breadcrumb" },
         h("a", { href: "#/runs" }, "Ledger"),
         " / ",
-        h("a", { href: placeOf(one.slug) }, quoted(one.slug)),
+        h("a", { href: placeOf(run.slug) }, quoted(run.slug)),
         " / ",
       ),
       h(
@@ -76,10 +76,10 @@ export default async function run(visit) {
           h(
             "div",
             { class: "row" },
-            chip(one.outcome, { boxed: true }),
-            h("span", { class: "soft" }, `planned ${wall(at(one.plannedAt))}`),
-            one.startedAt
-              ? h("span", { class: "soft" }, isOpen() ? ["started ", when(one.startedAt)] : `took ${took(one)}`)
+            chip(run.outcome, { boxed: true }),
+            h("span", { class: "soft" }, `planned ${wall(at(run.plannedAt))}`),
+            run.startedAt
+              ? h("span", { class: "soft" }, isOpen() ? ["started ", when(run.startedAt)] : `took ${took(run)}`)
               : null,
           ),
         ),
@@ -92,21 +92,21 @@ export default async function run(visit) {
               ? button("Run again", again, { kind: "primary", symbol: "again" })
               : null,
           isOfSchedule() ? button("Why", showWhy, { symbol: "question" }) : null,
-          isWrong() ? link("Edit", `#/schedules/${encodeURIComponent(one.slug)}/edit?field=action`, { symbol: "edit" }) : null,
+          isWrong() ? link("Edit", `#/schedules/${encodeURIComponent(run.slug)}/edit?field=action`, { symbol: "edit" }) : null,
           isOpen() || !isOfSchedule() ? null : button("Replay", replay, { symbol: "play", title: REPLAY }),
           isOfSchedule() ? curl : null,
         ),
       ),
     );
-    fill(details, runDetails(one));
+    fill(details, runDetails(run));
   };
   const load = async () => {
-    one = await get(`/api/runs/${id}`, {}, visit.signal);
+    run = await get(`/api/runs/${id}`, {}, visit.signal);
     show();
     await askWhy();
   };
   visit.hear(["runs"], (events) => {
-    const moved = events.filter((event) => event.runId === id && one && climb(one, event));
+    const moved = events.filter((event) => event.runId === id && run && climb(run, event));
     if (moved.length) show();
   });
   await visit.keep(["runs"], load, { gap: 400, matters: (event) => event.runId === id });

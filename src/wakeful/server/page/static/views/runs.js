@@ -31,7 +31,7 @@ export default async function runs(visit) {
   let asked = 0;
   const open = new Set();
   const list = h("div");
-  const told = h("span", { class: "soft small", role: "status" });
+  const status = h("span", { class: "soft small", role: "status" });
   const more = button("Older", () => older().catch(visit.ignore));
   const isNarrowed = () => NAMES.some((name) => wanted[name]);
 
@@ -75,22 +75,22 @@ export default async function runs(visit) {
   const load = visit.loader(async () => {
     const mine = asked;
     try {
-      const found = await page(null);
+      const batch = await page(null);
       if (mine !== asked) return;
-      rows = found.runs;
-      next = found.next;
-      say(told, "");
+      rows = batch.runs;
+      next = batch.next;
+      say(status, "");
     } catch (error) {
       if (error.status !== 404 && error.status !== 400) throw error;
       [rows, next] = [[], null];
-      say(told, error.message);
+      say(status, error.message);
     }
     show();
   });
   const older = async () => {
-    const found = await page(next);
-    rows = [...rows, ...found.runs].slice(-HELD_MAX);
-    next = found.next;
+    const batch = await page(next);
+    rows = [...rows, ...batch.runs].slice(-HELD_MAX);
+    next = batch.next;
     show();
   };
   const narrowed = () => {
@@ -121,7 +121,7 @@ export default async function runs(visit) {
     narrowed();
   });
   const showFilters = () => {
-    for (const one of [search, slug, from, until]) one.value = wanted[one.dataset.filter];
+    for (const input of [search, slug, from, until]) input.value = wanted[input.dataset.filter];
     filter.choose(wanted.outcome);
   };
 
@@ -136,7 +136,7 @@ export default async function runs(visit) {
     element: h(
       "div",
       { class: "stack" },
-      head("Ledger", "The outcome of every planned instant, newest first.", told),
+      head("Ledger", "The outcome of every planned instant, newest first.", status),
       h("div", { class: "filters" }, h("div", { class: "search" }, icon("search"), search), filter),
       h(
         "details",

@@ -20,7 +20,7 @@ export default async function schedule(visit) {
   const [slug] = visit.params;
   const path = (below) => schedulePath(slug, below);
   const form = await scheduleForm();
-  let one = null;
+  let schedule = null;
   let runs = [];
   let following = null;
   let freesAt = null; // when the budget frees that is used up
@@ -38,9 +38,9 @@ export default async function schedule(visit) {
   // --- showing ----------------------------------------------------------------------------------------------------------
 
   /** Whether a start at this time will be skipped because a budget is used up. */
-  const isUnpaid = (time) => freesAt !== null && one.schedule?.type !== "once" && at(time) < at(freesAt);
+  const isUnpaid = (time) => freesAt !== null && schedule.schedule?.type !== "once" && at(time) < at(freesAt);
   const showTop = () => {
-    const isOn = one.enabled && one.status !== "paused";
+    const isOn = schedule.enabled && schedule.status !== "paused";
     fill(
       top,
       h("nav", { class: "crumb", "aria-label": "Breadcrumb" }, h("a", { href: "#/schedules" }, "Schedules"), " / "),
@@ -50,17 +50,17 @@ export default async function schedule(visit) {
         h(
           "div",
           { class: "words" },
-          h("h1", null, quoted(one.slug)),
+          h("h1", null, quoted(schedule.slug)),
           h(
             "div",
             { class: "row" },
-            one.health === "ok" && one.nextRun && isUnpaid(one.nextRun)
+            schedule.health === "ok" && schedule.nextRun && isUnpaid(schedule.nextRun)
               ? chip("skipped", { boxed: true, words: "budget used up" })
-              : stateChip(one, { boxed: true }),
-            quoted(localised(one.description ?? "its definition is invalid"), { class: "soft" }),
-            h("span", { class: "soft" }, one.nextRun ? ["next ", when(one.nextRun), isUnpaid(one.nextRun) ? ` ${budgetWords(freesAt)}` : null] : null),
+              : stateChip(schedule, { boxed: true }),
+            quoted(localised(schedule.description ?? "its definition is invalid"), { class: "soft" }),
+            h("span", { class: "soft" }, schedule.nextRun ? ["next ", when(schedule.nextRun), isUnpaid(schedule.nextRun) ? ` ${budgetWords(freesAt)}` : null] : null),
           ),
-          one.statusReason ? h("p", null, quoted(one.statusReason)) : null,
+          schedule.statusReason ? h("p", null, quoted(schedule.statusReason)) : null,
         ),
         h(
           "div",
@@ -104,39 +104,39 @@ export default async function schedule(visit) {
   };
   const doing = (kind) =>
     ({
-      prompt: `Sends a prompt to ${one.agent ?? "default"}:`,
+      prompt: `Sends a prompt to ${schedule.agent ?? "default"}:`,
       command: "Runs a command:",
       http: "Sends an HTTP request:",
       call: "Calls a function:",
       event: "Queues a system event:",
     })[kind];
   const showDefinition = () => {
-    const kind = actionKind(one);
+    const kind = actionKind(schedule);
     fill(
       definition,
       body(
         kind
           ? [
               h("p", { class: "soft" }, quoted(doing(kind))),
-              h("pre", { class: "text" }, quoted(kind === "prompt" ? one.prompt : actionWords(one))),
+              h("pre", { class: "text" }, quoted(kind === "prompt" ? schedule.prompt : actionWords(schedule))),
             ]
           : null,
         facts([
-          ["Consecutive errors", one.consecutiveErrors || null],
-          ["Session", one.sessionId ? quoted(one.sessionId, { class: "mono" }) : null],
+          ["Consecutive errors", schedule.consecutiveErrors || null],
+          ["Session", schedule.sessionId ? quoted(schedule.sessionId, { class: "mono" }) : null],
           [
             "Delivers to",
-            one.deliver ? quoted(deliverText([one.deliver].flat())) : null,
+            schedule.deliver ? quoted(deliverText([schedule.deliver].flat())) : null,
           ],
-          ["Made", when(one.createdAt)],
-          ["Changed", when(one.updatedAt)],
-          ["Version", one.version],
+          ["Created", when(schedule.createdAt)],
+          ["Changed", when(schedule.updatedAt)],
+          ["Version", schedule.version],
         ]),
         h(
           "details",
           null,
           h("summary", { class: "soft small" }, "As JSON"),
-          h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(written(form, one), null, 2))),
+          h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(written(form, schedule), null, 2))),
         ),
       ),
     );
@@ -156,8 +156,8 @@ export default async function schedule(visit) {
                   "span",
                   null,
                   wall(at(time)),
-                  zoneOf(one) && zoneOf(one) !== localZone
-                    ? h("small", { class: "faint" }, `${wall(at(time), zoneOf(one))} (${zoneOf(one)})`)
+                  zoneOf(schedule) && zoneOf(schedule) !== localZone
+                    ? h("small", { class: "faint" }, `${wall(at(time), zoneOf(schedule))} (${zoneOf(schedule)})`)
                     : null,
                   isUnpaid(time) ? h("small", { class: "soft" }, "will be skipped: budget used up") : null,
                 ),
@@ -169,9 +169,9 @@ export default async function schedule(visit) {
             h(
               "p",
               { class: "soft" },
-              one.schedule?.type === "manual"
+              schedule.schedule?.type === "manual"
                 ? "It runs only on request."
-                : one.schedule?.type === "afterReset"
+                : schedule.schedule?.type === "afterReset"
                   ? "It waits for the reset of its quota slot."
                   : "No planned times.",
             ),
@@ -190,15 +190,15 @@ export default async function schedule(visit) {
     }
   };
   const read = async () => {
-    const [view, page, stats, next, told] = await Promise.all([
+    const [view, page, stats, next, explanation] = await Promise.all([
       get(path(""), {}, visit.signal),
       get(path("/runs"), { limit: RUNS }, visit.signal),
       get(path("/stats"), {}, visit.signal),
       get(path("/next"), { count: 10 }, visit.signal),
       get(path("/why"), {}, visit.signal),
     ]);
-    one = view;
-    freesAt = told.facts.budgetFreesAt ?? null;
+    schedule = view;
+    freesAt = explanation.facts.budgetFreesAt ?? null;
     const fresh = new Set(page.runs.map((run) => run.runId));
     const older = runs.filter(
       (run) => !fresh.has(run.runId) && Number(run.runId) < Number(page.runs.at(-1)?.runId ?? Infinity),
@@ -208,9 +208,9 @@ export default async function schedule(visit) {
     showTop();
     showRuns();
     showDefinition();
-    showNext(one.status === "paused" || !one.enabled ? [] : next.times);
+    showNext(schedule.status === "paused" || !schedule.enabled ? [] : next.times);
     showStats(stats);
-    if (!whyAt.value) fill(whyWords, quoted(localised(told.sentence)));
+    if (!whyAt.value) fill(whyWords, quoted(localised(explanation.sentence)));
   };
   const older = async () => {
     const page = await get(path("/runs"), { limit: RUNS, cursor: following }, visit.signal);
@@ -303,7 +303,7 @@ export default async function schedule(visit) {
   return { title: slug, element };
 }
 
-const zoneOf = (one) => one.schedule?.timezone ?? null;
+const zoneOf = (schedule) => schedule.schedule?.timezone ?? null;
 
 function localInput(ms) {
   const shifted = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);

@@ -50,18 +50,18 @@ export default async function schedules(visit) {
     const last = Math.min(list.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / row) + 6);
     const wanted = new Set();
     for (let index = first; index < last; index += 1) {
-      const one = list.rows[index];
-      wanted.add(one.slug);
-      let item = shown.get(one.slug);
-      if (!item || item.of !== one) {
+      const schedule = list.rows[index];
+      wanted.add(schedule.slug);
+      let item = shown.get(schedule.slug);
+      if (!item || item.of !== schedule) {
         item?.element.remove();
-        item = { of: one, element: scheduleRow(one, actions) };
-        shown.set(one.slug, item);
+        item = { of: schedule, element: scheduleRow(schedule, actions) };
+        shown.set(schedule.slug, item);
         space.append(item.element);
       }
       item.element.style.setProperty("top", `${index * row}px`);
       item.element.setAttribute("aria-posinset", index + 1);
-      if (one.recent === undefined) renewed.add(one.slug); // read in bulk, without its last runs
+      if (schedule.recent === undefined) renewed.add(schedule.slug); // read in bulk, without its last runs
     }
     for (const [slug, item] of shown) {
       if (wanted.has(slug)) continue;
@@ -84,15 +84,15 @@ export default async function schedules(visit) {
       },
       visit.signal,
     );
-  const take = (found) => {
-    for (const one of found.schedules) {
-      const known = list.bySlug.get(one.slug);
+  const take = (batch) => {
+    for (const schedule of batch.schedules) {
+      const known = list.bySlug.get(schedule.slug);
       if (known) continue;
-      list.rows.push(one);
-      list.bySlug.set(one.slug, one);
+      list.rows.push(schedule);
+      list.bySlug.set(schedule.slug, schedule);
     }
-    list.next = list.rows.length >= HELD_MAX ? null : found.next;
-    list.isCut = list.rows.length >= HELD_MAX && found.next !== null;
+    list.next = list.rows.length >= HELD_MAX ? null : batch.next;
+    list.isCut = list.rows.length >= HELD_MAX && batch.next !== null;
   };
   const tellCount = () => {
     const isEmpty = list.rows.length === 0 && list.next === null;
@@ -137,10 +137,10 @@ export default async function schedules(visit) {
   };
   const load = visit.loader(async () => {
     const mine = ++asked;
-    const found = await page(null);
+    const batch = await page(null);
     if (mine !== asked) return;
     Object.assign(list, { rows: [], next: null, bySlug: new Map() });
-    take(found);
+    take(batch);
     // A search may scan a thousand rows and match few: load more until there is something to show.
     for (let n = 0; n < 12 && list.rows.length < 30 && list.next !== null && mine === asked; n += 1)
       take(await page(list.next));
@@ -155,9 +155,9 @@ export default async function schedules(visit) {
     isLoading = true;
     const mine = asked;
     try {
-      const found = await page(list.next);
+      const batch = await page(list.next);
       if (mine !== asked) return;
-      take(found);
+      take(batch);
       tellCount();
       draw();
     } catch (error) {
@@ -170,10 +170,10 @@ export default async function schedules(visit) {
   // --- sorting: the daemon lists by name; any other order is computed on the page, up to a limit -----------------------
 
   const KEYS = {
-    slug: (one) => one.slug,
-    status: (one) => WORST_FIRST.indexOf(one.health),
-    next: (one) => at(one.nextRun),
-    last: (one) => (one.lastRun === null ? null : -at(one.lastRun)),
+    slug: (schedule) => schedule.slug,
+    status: (schedule) => WORST_FIRST.indexOf(schedule.health),
+    next: (schedule) => at(schedule.nextRun),
+    last: (schedule) => (schedule.lastRun === null ? null : -at(schedule.lastRun)),
   };
   const sort = async () => {
     const mine = asked;
@@ -198,8 +198,8 @@ export default async function schedules(visit) {
         onclick: (event) => {
           list.isDown = list.sort === name && !list.isDown;
           list.sort = name;
-          for (const one of event.currentTarget.parentNode.querySelectorAll("button"))
-            one.setAttribute("aria-pressed", String(one.dataset.name === name));
+          for (const choice of event.currentTarget.parentNode.querySelectorAll("button"))
+            choice.setAttribute("aria-pressed", String(choice.dataset.name === name));
           sort().catch(visit.ignore);
         },
       },
@@ -214,14 +214,14 @@ export default async function schedules(visit) {
       const slugs = [...renewed].filter((slug) => shown.has(slug)).slice(0, 100);
       renewed.clear();
       if (!slugs.length) return;
-      const found = await get("/api/schedule", { slugs: slugs.join(","), recent: RECENT }, visit.signal).catch(
+      const answer = await get("/api/schedule", { slugs: slugs.join(","), recent: RECENT }, visit.signal).catch(
         visit.ignore,
       );
-      if (!found) return;
-      const there = new Map(found.schedules.map((one) => [one.slug, one]));
+      if (!answer) return;
+      const there = new Map(answer.schedules.map((schedule) => [schedule.slug, schedule]));
       list.rows = list.rows
-        .filter((one) => !slugs.includes(one.slug) || there.has(one.slug))
-        .map((one) => there.get(one.slug) ?? one);
+        .filter((schedule) => !slugs.includes(schedule.slug) || there.has(schedule.slug))
+        .map((schedule) => there.get(schedule.slug) ?? schedule);
       for (const slug of slugs) there.has(slug) ? list.bySlug.set(slug, there.get(slug)) : list.bySlug.delete(slug);
       draw();
     },
@@ -233,13 +233,13 @@ export default async function schedules(visit) {
     renew();
   };
   const actions = {
-    run: (one) =>
-      attempt(() => post(schedulePath(one.slug, "/run")), `${one.slug}: run requested`).then(() => changed(one.slug)),
-    toggle: (one) =>
+    run: (schedule) =>
+      attempt(() => post(schedulePath(schedule.slug, "/run")), `${schedule.slug}: run requested`).then(() => changed(schedule.slug)),
+    toggle: (schedule) =>
       attempt(
-        () => post(schedulePath(one.slug, isOn(one) ? "/pause" : "/resume")),
-        `${one.slug} is ${isOn(one) ? "paused" : "on again"}`,
-      ).then(() => changed(one.slug)),
+        () => post(schedulePath(schedule.slug, isOn(schedule) ? "/pause" : "/resume")),
+        `${schedule.slug} is ${isOn(schedule) ? "paused" : "on again"}`,
+      ).then(() => changed(schedule.slug)),
   };
   const refill = visit.again(load, 3_000);
   visit.hear(["runs", "schedules"], (events) => {

@@ -17,10 +17,10 @@ export default async function slotEdit(visit) {
   const stored = known ? await get(path(known), {}, visit.signal) : {};
   let provider = providers.find(({ name }) => name === stored.provider) ?? providers[0];
   const values = {};
-  for (const one of provider.fields) {
-    const value = stored[one.name];
-    const isUsual = JSON.stringify(value) === JSON.stringify(one.default);
-    values[one.name] = value == null || isUsual ? "" : textOf(one, value);
+  for (const spec of provider.fields) {
+    const value = stored[spec.name];
+    const isUsual = JSON.stringify(value) === JSON.stringify(spec.default);
+    values[spec.name] = value == null || isUsual ? "" : textOf(spec, value);
   }
   const draw = controls(values, () => {});
   const fields = h("div", { class: "pairs" });
@@ -30,15 +30,15 @@ export default async function slotEdit(visit) {
   const rest = h("div", { class: "pairs" });
   more.append(rest);
   const show = () => {
-    const ordered = [...provider.fields].sort((one, other) => Number(other.required) - Number(one.required));
-    fill(fields, ordered.filter((one) => !RARE.includes(one.name)).map(draw));
-    fill(rest, ordered.filter((one) => RARE.includes(one.name)).map(draw));
+    const ordered = [...provider.fields].sort((spec, other) => Number(other.required) - Number(spec.required));
+    fill(fields, ordered.filter((spec) => !RARE.includes(spec.name)).map(draw));
+    fill(rest, ordered.filter((spec) => RARE.includes(spec.name)).map(draw));
   };
   const written = () => {
     const out = { provider: provider.name };
-    for (const one of provider.fields) {
-      const text = String(values[one.name] ?? "").trim();
-      if (text) out[one.name] = valueOf(one, text);
+    for (const spec of provider.fields) {
+      const text = String(values[spec.name] ?? "").trim();
+      if (text) out[spec.name] = valueOf(spec, text);
     }
     return out;
   };
@@ -56,7 +56,7 @@ export default async function slotEdit(visit) {
     }
   };
   const drop = async () => {
-    if (!(await confirm(`Remove ${known}?`, "It is no longer polled and woken. Its runs stay in the ledger.", "Remove"))) return;
+    if (!(await confirm(`Remove ${known}?`, "It is no longer polled or woken. Its runs stay in the ledger.", "Remove"))) return;
     try {
       await remove(path(known));
       location.hash = "#/slots";
@@ -66,10 +66,10 @@ export default async function slotEdit(visit) {
   };
   const ways = choices(
     "Provider",
-    providers.map((one) => [one.name, one.name]),
+    providers.map((candidate) => [candidate.name, candidate.name]),
     provider.name,
     (chosen) => {
-      provider = providers.find((one) => one.name === chosen);
+      provider = providers.find((candidate) => candidate.name === chosen);
       fill(says, provider.label);
       show();
     },

@@ -126,10 +126,10 @@ function usage({ limits, stats }) {
     ["Last 24 hours", calls(stats?.day)],
     ["Tools, 24 hours", list(...tools)],
     ...(limits ?? [])
-      .filter((one) => typeof one?.usage === "number")
-      .map((one) => [
-        one.type === "TIME_LIMIT" ? "Tool calls in the plan" : one.type,
-        `${(one.currentValue ?? 0).toLocaleString()} of ${one.usage.toLocaleString()}`,
+      .filter((limit) => typeof limit?.usage === "number")
+      .map((limit) => [
+        limit.type === "TIME_LIMIT" ? "Tool calls in the plan" : limit.type,
+        `${(limit.currentValue ?? 0).toLocaleString()} of ${limit.usage.toLocaleString()}`,
       ]),
   ];
 }
@@ -166,19 +166,19 @@ function windowBar(slot) {
 /** The used percentage over time, as far as it is kept. */
 function history(points) {
   const known = (points ?? [])
-    .map((one) => [at(one.at ?? one.time), one.percentage])
+    .map((reading) => [at(reading.at ?? reading.time), reading.percentage])
     .filter(([time, share]) => time !== null && share != null)
     .slice(-120);
   if (known.length < 2) return null;
   const [first, last] = [known[0][0], known.at(-1)[0]];
   const spot = ([time, share]) => `${(400 * (time - first)) / Math.max(1, last - first)},${70 - 0.66 * share}`;
   const line = s("polyline", { points: known.map(spot).join(" ") });
-  for (const [name, one] of [
+  for (const [name, value] of [
     ["fill", "none"],
     ["stroke", "var(--accent)"],
     ["stroke-width", "2"],
   ])
-    line.style.setProperty(name, one);
+    line.style.setProperty(name, value);
   return s(
     "svg",
     {

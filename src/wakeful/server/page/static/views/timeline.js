@@ -304,8 +304,8 @@ export default async function timeline(visit) {
   });
   field.addEventListener("click", (event) => {
     if (held?.isMoved) return;
-    const found = under(event);
-    if (found?.cell) follow(found.row, found.cell);
+    const hit = under(event);
+    if (hit?.cell) follow(hit.row, hit.cell);
   });
 
   /** Open the run or schedule behind a mark. */
@@ -343,20 +343,20 @@ export default async function timeline(visit) {
     return { row: line.row, top: line.top, cell: cell && Math.abs(cell.x - event.offsetX) < 12 ? cell : null };
   };
   const point = (event) => {
-    const found = under(event);
-    if (pointed !== found?.row) {
-      pointed = found?.row ?? null;
+    const hit = under(event);
+    if (pointed !== hit?.row) {
+      pointed = hit?.row ?? null;
       draw();
     }
-    field.style.setProperty("cursor", found?.cell ? "pointer" : "crosshair");
-    showTip(found);
+    field.style.setProperty("cursor", hit?.cell ? "pointer" : "crosshair");
+    showTip(hit);
   };
-  const showTip = (found) => {
-    tip.classList.toggle("hidden", !found?.cell);
-    if (!found?.cell) return;
-    fill(tip, markWords(found.row, found.cell));
-    const x = names.offsetWidth + found.cell.x;
-    const y = scroll.offsetTop + found.top + ROW + 4;
+  const showTip = (hit) => {
+    tip.classList.toggle("hidden", !hit?.cell);
+    if (!hit?.cell) return;
+    fill(tip, markWords(hit.row, hit.cell));
+    const x = names.offsetWidth + hit.cell.x;
+    const y = scroll.offsetTop + hit.top + ROW + 4;
     tip.style.setProperty("left", `${Math.max(8, Math.min(x - 40, chart.clientWidth - tip.offsetWidth - 8))}px`);
     tip.style.setProperty("top", `${y + tip.offsetHeight > chart.clientHeight ? y - ROW - tip.offsetHeight - 8 : y}px`);
   };

@@ -25,7 +25,7 @@ export default async function today(visit) {
   const running = h("ul", { class: "glances" });
   const next = h("ul", { class: "glances" });
   const happened = h("div", { class: "row small" });
-  const told = h("ul", { class: "glances" });
+  const runList = h("ul", { class: "glances" });
   const happenedTitle = h("h2");
 
   let again = null;
@@ -49,7 +49,7 @@ export default async function today(visit) {
     keyed(next, data.upcoming.length ? data.upcoming : [null], nextRow);
     say(happenedTitle, lastVisit === null ? "In the last 24 hours" : `Since your last visit, ${relative(lastVisit)}`);
     fill(happened, counts(data.happened));
-    keyed(told, data.happened.runs, toldRow, (run) => run.runId);
+    keyed(runList, data.happened.runs, runItem, (run) => run.runId);
   };
   const load = async () => show(await get("/api/today", { since }, visit.signal));
   again = await visit.keep(null, load);
@@ -69,7 +69,7 @@ export default async function today(visit) {
           troublePanel,
           well,
           haltedPanel,
-          h("section", { class: "panel" }, h("header", null, happenedTitle), body(happened), told),
+          h("section", { class: "panel" }, h("header", null, happenedTitle), body(happened), runList),
         ),
         h("div", { class: "stack" }, panel("Next", next), panel("Running now", running)),
       ),
@@ -130,8 +130,8 @@ function nextRow(fire) {
   );
 }
 
-function counts({ counts: found, isCut }) {
-  const chips = Object.entries(found).map(([outcome, n]) =>
+function counts({ counts: byOutcome, isCut }) {
+  const chips = Object.entries(byOutcome).map(([outcome, n]) =>
     h(
       "a",
       { href: `#/runs?outcome=${outcome}` },
@@ -141,7 +141,7 @@ function counts({ counts: found, isCut }) {
   return chips.length ? chips : h("span", { class: "faint" }, "Nothing ran.");
 }
 
-function toldRow(run) {
+function runItem(run) {
   return h(
     "li",
     { title: wall(at(run.startedAt ?? run.plannedAt)) },

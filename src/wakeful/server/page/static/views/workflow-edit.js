@@ -130,7 +130,7 @@ async function written(workflow) {
   const only = async (schema, handlers) => {
     const names = await fieldsOf(schema);
     return Object.fromEntries(
-      Object.entries(handlers).map(([id, one]) => [id, Object.fromEntries(Object.entries(one).filter(([name]) => names.includes(name)))]),
+      Object.entries(handlers).map(([id, handler]) => [id, Object.fromEntries(Object.entries(handler).filter(([name]) => names.includes(name)))]),
     );
   };
   return {

@@ -25,13 +25,13 @@ export default async function workflow(visit) {
     if (await attempt(() => ask("DELETE", path()), `${id} was deleted`)) location.hash = "#/workflows";
   };
   const load = async () => {
-    const [one, data] = await Promise.all([
+    const [workflow, data] = await Promise.all([
       get(path(), {}, visit.signal),
       get(path("/sessions"), { limit: 30 }, visit.signal),
     ]);
     // An uncertain side effect is resolved below; until then resuming is refused.
-    const isUncertain = one.openRun?.awaits === "uncertain";
-    const isResting = one.status !== "active" || (one.error && !isUncertain);
+    const isUncertain = workflow.openRun?.awaits === "uncertain";
+    const isResting = workflow.status !== "active" || (workflow.error && !isUncertain);
     fill(
       top,
       h("nav", { class: "crumb" }, h("a", { href: "#/workflows" }, "Workflows"), " / "),
@@ -42,25 +42,25 @@ export default async function workflow(visit) {
           "div",
           { class: "words" },
           h("h1", null, quoted(id)),
-          h("div", { class: "row" }, chip(stateMark(one), { boxed: true, words: stateWords(one) })),
+          h("div", { class: "row" }, chip(stateMark(workflow), { boxed: true, words: stateWords(workflow) })),
         ),
         h(
           "div",
           { class: "actions" },
           button("Run now", () => act("/run", "Session requested"), { kind: "primary", symbol: "play" }),
           isResting ? button("Resume", () => act("/resume", "Resumed"), { symbol: "play" }) : null,
-          one.status === "active" ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
-          one.origin === "rest" ? link("Edit", `#/workflows/${encodeURIComponent(id)}/edit`, { symbol: "edit" }) : null,
-          one.origin === "rest" ? button("Delete", drop, { kind: "danger", symbol: "trash" }) : null,
+          workflow.status === "active" ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
+          workflow.origin === "rest" ? link("Edit", `#/workflows/${encodeURIComponent(id)}/edit`, { symbol: "edit" }) : null,
+          workflow.origin === "rest" ? button("Delete", drop, { kind: "danger", symbol: "trash" }) : null,
         ),
       ),
     );
-    const limited = one.limitedUntil
-      ? h("div", { class: "note" }, "Its consumers publish to their own topics too often; they continue ", when(one.limitedUntil))
+    const limited = workflow.limitedUntil
+      ? h("div", { class: "note" }, "Its consumers publish to their own topics too often; they continue ", when(workflow.limitedUntil))
       : null;
-    fill(picture, body(one.error ? h("div", { class: "note bad" }, quoted(one.error)) : null, limited, graph(one)));
-    await messages.load(one);
-    const waiting = [one.openRun, ...data.sessions.flatMap((session) => session.runs)].filter(
+    fill(picture, body(workflow.error ? h("div", { class: "note bad" }, quoted(workflow.error)) : null, limited, graph(workflow)));
+    await messages.load(workflow);
+    const waiting = [workflow.openRun, ...data.sessions.flatMap((session) => session.runs)].filter(
       (run) => run?.awaits === "uncertain",
     );
     fill(
@@ -137,7 +137,7 @@ export default async function workflow(visit) {
     fill(
       handlers,
       body(
-        ...[...Object.entries(one.producers ?? {}), ...Object.entries(one.consumers ?? {})].map(([name, handler]) =>
+        ...[...Object.entries(workflow.producers ?? {}), ...Object.entries(workflow.consumers ?? {})].map(([name, handler]) =>
           h("div", { class: "stack" }, h("h3", null, quoted(name)), plainFacts(handler)),
         ),
       ),

@@ -21,11 +21,11 @@ export default async function workflows(visit) {
   const load = async () => {
     const data = await get("/api/workflows", {}, visit.signal);
     if (visit.isSame(data)) return;
-    const found = data.workflows ?? [];
+    const workflows = data.workflows ?? [];
     fill(
       list,
-      found.length
-        ? found.map((workflow) =>
+      workflows.length
+        ? workflows.map((workflow) =>
             panel(
               h("a", { href: `#/workflows/${encodeURIComponent(workflow.id)}` }, quoted(workflow.id)),
               { actions: chip(stateMark(workflow), { words: stateWords(workflow) }) },

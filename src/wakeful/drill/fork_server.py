@@ -1,6 +1,6 @@
-"""The nursery: one process that imports the daemon once, and forks the drill's processes.
+"""The fork server: one process that imports the daemon once, and forks the drill's processes.
 
-Importing a daemon takes seconds, and a drill starts dozens. The nursery has no threads, so a fork of it is a whole
+Importing a daemon takes seconds, and a drill starts dozens. The fork server has no threads, so a fork of it is a whole
 process. It reads requests from its standard input and reports on its standard output, a JSON object per line:
 
 - The first line is the scratch place (`drill.scratch`).
@@ -63,9 +63,9 @@ def import_daemon() -> None:
     """Import everything that a daemon may import later. Modules that are not installed are skipped."""
     for name in IMPORTED:
         package = importlib.import_module(f"wakeful.{name}")
-        for found in pkgutil.walk_packages(package.__path__, f"wakeful.{name}.", onerror=lambda _: None):
-            if not found.name.endswith(("__main__", ".mcp", ".tools_server")):  # imported when a request needs it
-                _import(found.name)
+        for module in pkgutil.walk_packages(package.__path__, f"wakeful.{name}.", onerror=lambda _: None):
+            if not module.name.endswith(("__main__", ".mcp", ".tools_server")):  # imported when a request needs it
+                _import(module.name)
     gc.freeze()
 
 

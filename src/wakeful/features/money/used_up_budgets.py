@@ -10,7 +10,7 @@ from wakeful.features.money.words import used_up_text
 from wakeful.ports.store import Tx
 
 
-class BudgetsAhead:
+class UsedUpBudgets:
     """The budgets at one time, read once for several schedules."""
 
     def __init__(self, tx: Tx, terms: MoneyTerms, zone: str, now: Instant) -> None:
@@ -28,13 +28,13 @@ class BudgetsAhead:
         limits = applying(self._limits, action.agent)
         if definition.budget is not None:
             limits += limits_of(definition.budget, schedule_id)
-        found: list[UsedUp] = []
+        budgets: list[UsedUp] = []
         for limit in sorted(limits):
             budget = self._current(limit)
             estimated = self._estimate(limit, schedule_id, action.agent) if budget.spent else None
             if fit(budget, limit.amount, estimated) == "used up":
-                found.append(UsedUp(budget.ends_at, used_up_text(limit, budget, estimated, definition.slug)))
-        return max(found, key=lambda budget: budget.frees_at, default=None)
+                budgets.append(UsedUp(budget.ends_at, used_up_text(limit, budget, estimated, definition.slug)))
+        return max(budgets, key=lambda budget: budget.frees_at, default=None)
 
     def _current(self, limit: Limit) -> Budget:
         window = window_of(limit.period, self._zone, self._now)
