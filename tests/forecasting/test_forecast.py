@@ -131,7 +131,8 @@ async def test_the_last_forecast_is_compared_with_what_happened(tmp_path: Path) 
     assert found["cost"]["low"] < found["cost"]["expected"] < found["cost"]["high"]
     assert found["error"] == pytest.approx(found["cost"]["expected"] / found["cost"]["actual"] - 1)
     assert abs(found["error"]) < 0.2
-    assert found["within"]
+    # The range contains nine weeks of ten; which ones depends on when the test runs.
+    assert found["within"] == (found["cost"]["low"] <= found["cost"]["actual"] <= found["cost"]["high"])
 
 
 async def test_bad_days_are_refused(tmp_path: Path) -> None:
