@@ -14,6 +14,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from edges.http.kit import Client, daemon, served
+from patience import PATIENCE
 from wakeful import every
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.server.http import Access, NamedToken
@@ -46,7 +47,7 @@ async def api_of(path: Path, **terms: Any) -> AsyncIterator[Client]:
 @asynccontextmanager
 async def over_http(api: Client, mode: str, token: str = "coder-secret") -> AsyncIterator[McpClient]:
     headers = {"Authorization": f"Bearer {token}"}
-    async with httpx2.AsyncClient(headers=headers) as http:
+    async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http:
         transport = streamable_http_client(f"{api.base}/mcp", http_client=http)
         async with McpClient(transport, mode=mode) as client:
             yield client

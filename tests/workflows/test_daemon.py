@@ -59,7 +59,8 @@ def test_the_daemon_loads_the_workflows_of_modules_and_goes_on_without_those_it_
         assert view["producers"]["poll"]["handler"] == {"python": "my_flows:poll"}
         health = ask(one.address, "/healthz")
         assert (health["status"], health["problems"]) == ("degraded", [])
-        assert {found["name"] for found in health["findings"] if found["level"] != "ok"} == {"workflows"}
+        bad = {found["name"] for found in health["findings"] if found["level"] != "ok"}
+        assert bad - {"lag"} == {"workflows"}  # a busy machine starts runs late
         assert one.end() == 0
         said = one.process.stderr.read() if one.process.stderr is not None else ""
     said += "".join(file.read_text() for file in home.glob("*.log"))
