@@ -123,7 +123,8 @@ async def test_the_last_forecast_is_compared_with_what_happened(tmp_path: Path) 
 
         def earlier(tx: Tx) -> None:
             tx.forecasts.prune(before=now + DAY)
-            tx.forecasts.add(StoredForecast("earlier", stored.made_at - 8 * DAY, stored.ends_at - 8 * DAY, stored.body))
+            # By no more than the week that was recorded: its first day would lack the hours of today.
+            tx.forecasts.add(StoredForecast("earlier", stored.made_at - 7 * DAY, stored.ends_at - 7 * DAY, stored.body))
 
         await app.store.write(earlier)
         found = (await app.forecast(2))["accuracy"]
