@@ -122,7 +122,8 @@ async def test_the_last_forecast_is_compared_with_what_happened(tmp_path: Path) 
         (stored,) = await app.store.read(lambda tx: tx.forecasts.since(0))
 
         def earlier(tx: Tx) -> None:
-            tx.forecasts.prune(before=now + DAY)  # the week before was recorded, but not the day before that week
+            tx.forecasts.prune(before=now + DAY)
+            # By no more than the week that was recorded: its first day would lack the hours of today.
             tx.forecasts.add(StoredForecast("earlier", stored.made_at - 7 * DAY, stored.ends_at - 7 * DAY, stored.body))
 
         await app.store.write(earlier)
