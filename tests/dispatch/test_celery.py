@@ -196,7 +196,7 @@ async def test_a_worker_that_dies_before_it_was_ever_asked(
         await app.add("lost", every("1d"), dispatch=task, on_crash="unknown")
         run = await _ended(app, "lost")
         assert (run.outcome, run.reason, run.attempt) == ("unknown", "worker", 1)
-        assert "@test does not answer any more" in (run.error or "")
+        assert "@test no longer responds" in (run.error or "")
         await app.add("again", once("+1s"), dispatch=task, on_crash="retry")
         await _until(lambda: len(workers.lines("begin")) == 3)
         workers.start("three")

@@ -85,7 +85,7 @@ async def test_what_was_seen_and_what_is_written_must_agree(world: World) -> Non
     last = seen[-1]
     unseen = await verdict(app, seen[:-1])
     assert [one.kind for one in unseen.findings] == ["missing"]
-    assert "nobody saw it" in unseen.findings[0].sentence
+    assert "was never seen to start" in unseen.findings[0].sentence
     stranger = last._replace(run_id=9_999)
     assert [one.kind for one in (await verdict(app, [*seen, stranger])).findings] == ["extra"]
     later = last._replace(began_at=last.began_at + HOUR, ended_at=last.began_at + 2 * HOUR)
