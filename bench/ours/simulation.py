@@ -110,7 +110,7 @@ async def mixed(store: str, wanted: int) -> None:
     async with app:
         await fill_mixed(app)
         began, cpu = time.perf_counter(), _cpu()
-        answer = await app.simulate(days=max(wanted // (2 * SCHEDULES * 72), 1))
+        answer = await app.simulate(days=-(-wanted // (2 * SCHEDULES * 72)))
         took, spent = time.perf_counter() - began, _cpu() - cpu
     rows = answer["schedules"]
     runs, turns = sum(row["runs"] for row in rows), sum(row["runs"] for row in rows if row["tokens"])

@@ -102,6 +102,7 @@ class Watched(NamedTuple):
     limit: Limit
     owners: frozenset[int]
     unknown: frozenset[int]  # those whose attempts may have unknown costs: budgets then count an estimate
+    estimated: frozenset[int]  # those whose estimate may be made from the costs of other schedules
     reserved_max: int | None  # what all of them can have reserved at once; None: there is nothing to estimate it from
     spent: int  # before the simulation, in its first period
     is_left: bool  # whether the engine decides anyway: few turns, which probably use it up
@@ -139,9 +140,11 @@ class Budgets:
         own = [limit for owner in owners if owner.budget for limit in limits_of(owner.budget, owner.owner_id)]
         self.watched = [self._watched(limit) for limit in (*limits, *own)]
         limited = frozenset().union(*(watched.owners for watched in self.watched))
-        # An estimate may be made from what other schedules of the agent cost.
-        agents = {owner.agent for owner in owners if owner.owner_id in limited} - {None}
-        self._booked = limited | {owner.owner_id for owner in owners if owner.agent in agents}
+        # Without own costs, an estimate is made from the last turns of the agent: these are then booked one by one.
+        estimated = frozenset().union(*(watched.estimated for watched in self.watched))
+        agents = {owner.agent for owner in owners if owner.owner_id in estimated}
+        self._single = frozenset(owner.owner_id for owner in owners if owner.agent in agents)
+        self._booked = limited | self._single
 
     def closed(self, owner_id: int, used_up: UsedUp) -> Iterator[Span]:
         """When a limit may matter for this owner's runs."""
@@ -178,15 +181,20 @@ class Budgets:
                 closed_at = one.at
                 yield Span(one.at, ends_at)
 
-    def book(self, tx: Tx, owners: Sequence[int], runs: Sequence[SimulatedRow], now: Instant) -> None:
-        """Tell the engine what was spent without it, as far as a limit is concerned."""
+    def charges(self, owners: Sequence[int], runs: Sequence[SimulatedRow]) -> Iterator[tuple[Instant, list[Charge]]]:
+        """What the engine must know of these runs because of a limit, and when."""
         paid = [
-            self._charge(owner_id, run)
+            (self._charge(owner_id, run), owner_id in self._single)
             for owner_id, run in zip(owners, runs, strict=True)
             if run.turns and owner_id in self._booked
         ]
-        if not paid:
-            return
+        together = [charge for charge, is_single in paid if not is_single]
+        if together:
+            yield max(charge.settled_at or 0 for charge in together), together
+        yield from ((charge.settled_at or 0, [charge]) for charge, is_single in paid if is_single)
+
+    def book(self, tx: Tx, paid: Sequence[Charge], now: Instant) -> None:
+        """Tell the engine what was spent without it."""
         tx.charges.save_many(paid)
         moved = []
         for row in tx.budgets.current(now):
@@ -200,7 +208,8 @@ class Budgets:
 
     def _charge(self, owner_id: int, run: SimulatedRow) -> Charge:
         charge = opened(next(self._ids), 1, owner_id, self._agents[owner_id], run.started_at or run.due_at)
-        return charge._replace(settled_at=run.ended_at, tokens=run.tokens, cost=run.cost, priced="reported")
+        cost = None if run.unknown else run.cost
+        return charge._replace(settled_at=run.ended_at, tokens=run.tokens or None, cost=cost)
 
     def _watched(self, limit: Limit) -> Watched:
         owners = [owner for owner in self._owners if _is_under(owner, limit)]
@@ -215,7 +224,15 @@ class Budgets:
         spent = self._spent.get(limit._replace(amount=0), 0)
         expected = spent + self._expected(owners, limit) + (reserved_max or 0)
         is_left = expected > limit.amount and sum(owner.instants for owner in owners) <= FEW
-        return Watched(limit, ids, unknown, reserved_max, spent, is_left)
+        estimated = frozenset(
+            owner.owner_id
+            for owner in owners
+            if owner.agent is not None and not any(_is_known(charge, limit.unit) for charge in self._of(owner.owner_id))
+        )
+        return Watched(limit, ids, unknown, unknown | estimated, reserved_max, spent, is_left)
+
+    def _of(self, owner_id: int) -> list[Charge]:
+        return [charge for charge in self._charges if charge.owner_id == owner_id]
 
     def _expected(self, owners: Sequence[Owner], limit: Limit) -> float:
         """What these owners will spend in one period, on average."""
@@ -236,17 +253,20 @@ class Budgets:
         if owner.agent is None:
             return 0  # no turn, so it reserves nothing
         recorded = [
-            figure
+            (charge.cost if unit == "usd" else charge.tokens) or 0
             for charge in self._charges
-            if owner.agent == charge.agent or owner.owner_id == charge.owner_id
-            if (figure := charge.cost if unit == "usd" else charge.tokens) is not None
-            and (charge.cost or charge.tokens)
+            if (owner.agent == charge.agent or owner.owner_id == charge.owner_id) and _is_known(charge, unit)
         ]
         if not recorded:
             return None
         others = [one for one in self._owners if one.agent == owner.agent]
         drawn = [self._payments.figure(usage, unit) or 0 for one in others for usage in one.usages]
         return max(recorded + drawn)
+
+
+def _is_known(charge: Charge, unit: Unit) -> bool:
+    """Whether an estimate is made from it."""
+    return (charge.cost if unit == "usd" else charge.tokens) is not None and bool(charge.cost or charge.tokens)
 
 
 def _is_under(owner: Owner, limit: Limit) -> bool:

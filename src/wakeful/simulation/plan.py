@@ -8,7 +8,7 @@ simulated once more, and the engine decides about the rest of that period.
 
 import gc
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, count
@@ -20,6 +20,7 @@ from wakeful.app.money import plug_money
 from wakeful.app.simulation_job import SimulationJob
 from wakeful.core.errors import Invalid
 from wakeful.core.money.budgets import Limit
+from wakeful.core.money.charges import Charge
 from wakeful.core.run.effects import Replan
 from wakeful.core.schedule.actions import Call, Command, Dispatch, Event, Http, Prompt
 from wakeful.core.simulation.request import NamedSpan, Span, Troubles
@@ -39,7 +40,7 @@ from wakeful.simulation.copying import Copied, write_copy
 from wakeful.simulation.gates import gates_of
 from wakeful.simulation.grouping import Grouped, grouped
 from wakeful.simulation.payments import Budgets, Spent, UsedUp
-from wakeful.simulation.straight import Group, Stretch, go_straight
+from wakeful.simulation.straight import Group, go_straight
 from wakeful.stores.sqlite.scratch import ScratchStore, ledger_of, spent_in
 from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import Process, VirtualLoop, drain
@@ -230,16 +231,15 @@ class _Plan:
         if stretch.runs:
             self._runs += stretch.runs
             self._owners += stretch.owners
-            if straight.budgets.watched:
-                ended_at = max(run.ended_at or 0 for run in stretch.runs)
-                self._at(ended_at, partial(self._book, straight.budgets, stretch))
+            for at, charges in straight.budgets.charges(stretch.owners, stretch.runs):
+                self._at(at, partial(self._book, straight.budgets, charges))
         again_at = group.tried_at(stretch.tried_until)
         if again_at is not None:
             self._at(again_at, partial(self._go_straight, straight, group))
 
-    def _book(self, budgets: Budgets, stretch: Stretch) -> None:
+    def _book(self, budgets: Budgets, charges: Sequence[Charge]) -> None:
         now = self._clock.read().now
-        self._store.run(lambda tx: budgets.book(tx, stretch.owners, stretch.runs, now))
+        self._store.run(lambda tx: budgets.book(tx, charges, now))
 
     @property
     def is_crowded(self) -> bool:
