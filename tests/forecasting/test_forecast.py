@@ -91,6 +91,24 @@ async def test_collisions_budgets_and_unknown_costs(tmp_path: Path) -> None:
     assert any(row["skipped"] for row in made["budgets"])
 
 
+async def test_a_limit_that_is_far_away_is_not_at_risk(tmp_path: Path) -> None:
+    """Instants are skipped because of the limit for everything; that of the schedule has nothing to do with it."""
+    path = tmp_path / "wakeful.db"
+    app = Wakeful(path, timezone="UTC", tick=False, budgets=Budgets(day=0.5))
+    app.agent()(reply)
+    async with app:
+        schedules = steady(1, 3)
+        for schedule in schedules:
+            schedule.every, schedule.mean = 3_600_000, 0.1
+            timing = {"type": "cron", "expression": "0 * * * *", "timezone": "UTC"}
+            definition = {**schedule.definition, "schedule": timing, "budget": {"perDay": 50.0}}
+            await app.put(schedule.slug, definition)
+        await record(path, schedules, app.moment().now)
+        made = await app.forecast(2)
+    assert any(row["skipped"] for row in made["budgets"])
+    assert {row["scope"] for row in made["budgets"]} == {"all"}
+
+
 async def test_lanes_collide(tmp_path: Path) -> None:
     """What waits for its agent for a minute or more is listed, the longest wait first."""
     path = tmp_path / "wakeful.db"

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from wakeful.app.simulation_job import SimulationJob
@@ -204,16 +205,31 @@ def _budgets(made: Forecast) -> Iterator[dict[str, Any]]:
         for first, last in _periods(made, limit):
             spent = _spent(made, limit, first)
             risk = own.share_above(first, last, limit.amount - spent)
-            dates = set(made.days.dates[first:last])
-            skipped = sum(
-                row.instants
-                for row in made.rows
-                if (row.outcome, row.reason) == ("skipped", BUDGET)
-                and row.slug in slugs
-                and made.days.date_of(row.planned_at) in dates
+            skipped = (
+                _skipped(made, slugs, (first, last)) if _has_mattered(made, limit, slugs, (first, last), spent) else 0
             )
             if risk >= RISK_MIN or skipped:
                 yield _at_risk(made, limit, name, own, (first, last), spent, risk, skipped)
+
+
+def _has_mattered(made: Forecast, limit: Limit, slugs: frozenset[str], period: tuple[int, int], spent: int) -> bool:
+    """Whether the simulation came so close to the limit that another turn may not have fit. Rows do not say which of
+    several limits they were skipped for."""
+    of_row = attrgetter("cost" if limit.unit == "usd" else "tokens")
+    used = sum(map(of_row, _rows_of(made, slugs, period)))
+    largest = max((of_row(row) // row.turns for row in made.rows if row.slug in slugs and row.turns), default=0)
+    return largest == 0 or spent + used + largest > limit.amount  # 0: the estimates are unknown
+
+
+def _skipped(made: Forecast, slugs: frozenset[str], period: tuple[int, int]) -> int:
+    """How many instants were skipped because of a budget."""
+    rows = _rows_of(made, slugs, period)
+    return sum(row.instants for row in rows if (row.outcome, row.reason) == ("skipped", BUDGET))
+
+
+def _rows_of(made: Forecast, slugs: frozenset[str], period: tuple[int, int]) -> list[SimulatedRow]:
+    dates = set(made.days.dates[slice(*period)])
+    return [row for row in made.rows if row.slug in slugs and made.days.date_of(row.planned_at) in dates]
 
 
 def _at_risk(
