@@ -102,7 +102,7 @@ pictures: $(STAMP) ## take the screenshots of the docs from the demo (needs Chro
 $(PEERS_STAMP): requirements/bench-peers.txt | $(STAMP)
 	@rm -f $(PEERS_STAMP)
 	$(PYTHON) -m venv --clear $(PEERS)
-	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench-peers.txt
+	$(PEERS)/bin/pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements/bench-peers.txt
 	@touch $(PEERS_STAMP)
 
 audit: ## check the pinned dependencies for known vulnerabilities (needs the network)
