@@ -12,7 +12,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-PLACES: Final = 16
+PLACES: Final = 32
 KEPT_FOR: Final = 0.25
 
 
