@@ -24,7 +24,8 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Final, NamedTuple
+from io import FileIO
+from typing import IO, Final, NamedTuple, cast
 
 from wakeful.core.time.instants import SECOND, Duration
 from wakeful.integrations.actions.cancellation import run_to_end
@@ -142,16 +143,20 @@ class _Child:
         except RuntimeError as error:
             raise CannotStart(f"{error}; lower the concurrency, or raise the limit", permanent=False) from None
         popen, process = await asyncio.shield(self._started)
-        self._reader, _ = await self._loop.connect_read_pipe(lambda: self._output, popen.stdout)
+        if popen.stdout is not None:
+            output = taken_over(popen.stdout, "rb", self._loop)
+            self._reader, _ = await self._loop.connect_read_pipe(lambda: self._output, output)
         if self._errors is not None and popen.stderr is not None:
-            errors = self._errors
-            self._error_reader, _ = await self._loop.connect_read_pipe(lambda: errors, popen.stderr)
+            errors, error_output = self._errors, taken_over(popen.stderr, "rb", self._loop)
+            self._error_reader, _ = await self._loop.connect_read_pipe(lambda: errors, error_output)
         return process
 
     async def open_gate(self) -> None:
         """Open the gate."""
-        popen = self._started.result().popen
-        self._writer, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, popen.stdin)
+        stdin = self._started.result().popen.stdin
+        if stdin is None:
+            return
+        self._writer, _ = await self._loop.connect_write_pipe(asyncio.BaseProtocol, taken_over(stdin, "wb", self._loop))
         self._writer.write(self._spawn.stdin)
         self._writer.close()  # once everything is written
 
@@ -245,6 +250,17 @@ class _Output(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.ended.set()
+
+
+def taken_over(pipe: IO[bytes], mode: str, loop: asyncio.AbstractEventLoop) -> IO[bytes]:
+    """A pipe for a transport of this loop, which closes it once.
+
+    uvloop closes the descriptor itself, and then the file too. By then another thread may have opened something else
+    under the same number, such as a pipe of another child or the database. So there the file does not own it."""
+    is_owner = type(loop).__module__.partition(".")[0] != "uvloop"
+    descriptor = os.dup(pipe.fileno())
+    pipe.close()
+    return cast("IO[bytes]", FileIO(descriptor, mode, closefd=is_owner))
 
 
 def _reap(popen: "subprocess.Popen[bytes]") -> int | None:
