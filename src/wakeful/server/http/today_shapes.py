@@ -1,30 +1,18 @@
 """The response shape of `/api/today`, for OpenAPI."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
+from wakeful.app.attention import Kind, Level
 from wakeful.server.http.shapes import At, Fire, Outcome, Run, RunId, Shape, Status
 
 
 class AttentionItem(Shape):
     """One problem. The ids name what can be acted on."""
 
-    kind: Literal[
-        "stuck",
-        "failing",
-        "late",
-        "agent",
-        "brake",
-        "deadLetter",
-        "delivery",
-        "budget",
-        "approval",
-        "incident",
-        "finding",
-        "paused",
-    ]
-    level: Annotated[Literal["bad", "warn", "note"], Field(description="note: intended, or forgotten")]
+    kind: Kind
+    level: Annotated[Level, Field(description="note: intended, or forgotten")]
     title: str
     sentence: str
     cure: str | None = None
