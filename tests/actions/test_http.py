@@ -271,7 +271,7 @@ async def test_connection_refused(action: HttpAction, server: Server, fire: Fire
     """Nobody there is said so, with the address and without the password."""
     result = await action.perform(Http("GET", "http://me:secret@127.0.0.1:1/x"), fire, ladder)
     assert isinstance(result, Failed) and not result.permanent
-    assert result.error == "127.0.0.1:1: connection refused; is it running, and on this port?"
+    assert result.error == "127.0.0.1:1: connection refused; is the server running on this port?"
 
 
 async def test_no_such_host(action: HttpAction, fire: Fire, ladder: Any) -> None:

@@ -369,7 +369,7 @@ async def test_a_long_reply_is_bounded_and_cleaned(chat: ChatServer, desk: Desk)
 async def test_no_server(open_desk: Callable[..., Desk]) -> None:
     """A failure that names the host."""
     result = await open_desk(url="http://127.0.0.1:9/v1").turn()
-    assert result == Failed("127.0.0.1:9: connection refused; is it running, and on this port?", rung="claimed")
+    assert result == Failed("127.0.0.1:9: connection refused; is the server running on this port?", rung="claimed")
 
 
 async def test_cancelling_ends_the_request(chat: ChatServer, desk: Desk, eventually: Eventually) -> None:

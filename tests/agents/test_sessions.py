@@ -262,7 +262,7 @@ async def test_what_will_not_get_better_is_permanent(server: AgentServer, desk: 
 async def test_a_network_error_fails(open_desk: Callable[..., Desk]) -> None:
     """No server: a failure that names the host and what to look at."""
     result = await open_desk(url="http://127.0.0.1:9").turn()
-    assert result == Failed("127.0.0.1:9: connection refused; is it running, and on this port?")
+    assert result == Failed("127.0.0.1:9: connection refused; is the server running on this port?")
 
 
 async def test_a_connection_that_breaks_before_the_answer_fails(server: AgentServer, desk: Desk) -> None:

@@ -580,9 +580,9 @@ class TestPruning:
         assert await _all(store) == [3]
 
     async def test_a_node_that_owns_nothing_is_forgotten(self, make_store: MakeStore) -> None:
-        """Voided before, and without runs; its id is not reused."""
+        """Voided before, with a lease that ended before, and without runs; its id is not reused."""
         store = await make_store()
-        ids = [await store.write(a_node) for _ in range(4)]
+        ids = [await store.write(lambda tx: a_node(tx, lease_until=NOW)) for _ in range(4)]
         await store.write(lambda tx: put_runs(tx, running(1, ids[1])))
         await store.write(lambda tx: tx.nodes.void(ids[:2], now=NOW))
         await store.write(lambda tx: tx.nodes.void(ids[3:], now=NOW + 5))
@@ -591,3 +591,13 @@ class TestPruning:
         await store.write(lambda tx: tx.nodes.prune(before=NOW + 6))
         assert [n.node_id for n in await store.read(lambda tx: tx.nodes.all())] == [ids[1], ids[2]]
         assert await store.write(a_node) > ids[3]
+
+    async def test_a_node_voided_by_a_wrong_clock_is_kept_as_long_as_its_lease(self, make_store: MakeStore) -> None:
+        """Voided in 1970, with a lease of today: it may be alive, and must still find that its lease was taken."""
+        store = await make_store()
+        node = await store.write(lambda tx: a_node(tx, lease_until=NOW + 5))
+        await store.write(lambda tx: tx.nodes.void([node], now=90_000))
+        await store.write(lambda tx: tx.nodes.prune(before=NOW + 5))
+        assert [n.node_id for n in await store.read(lambda tx: tx.nodes.all())] == [node]
+        await store.write(lambda tx: tx.nodes.prune(before=NOW + 6))
+        assert await store.read(lambda tx: tx.nodes.all()) == []

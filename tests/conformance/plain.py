@@ -9,7 +9,9 @@ from conformance.rows import (
     MakeStore,
     a_cadence,
     a_node,
+    a_run,
     put_cadences,
+    put_runs,
     run_alarm,
     running,
     schedule_alarm,
@@ -49,6 +51,15 @@ TOUCHED: tuple[dict[str, Any], ...] = (
     {"definition": "{}"},
     {"outcome": "waiting", "owner": None},
     {"owner": 99},
+)
+
+# Why lanes are not passed on at once.
+NOT_PASSED_ON = (
+    "another run is due",
+    "a run with a label waits for the lane",
+    "another run holds the lane",
+    "the first in line is not due",
+    "the first in line does not wait",
 )
 
 
@@ -183,6 +194,77 @@ class TestPlainPath:
         assert await store.write(lambda tx: tx.plain.settle(node_id, held, now=NOW + 5)) == {2}
         assert (await store.read(lambda tx: tx.runs.lock([1])))[1] == touched
         assert (await store.read(lambda tx: tx.cadences.lock([1])))[1] == cadences[0]
+
+    async def test_a_lane_is_passed_on_to_the_run_that_is_first_in_line(self, make_store: MakeStore) -> None:
+        """People first, then by due time. A lane that no run waits for becomes free; others stay as they are."""
+        store = await make_store()
+        node_id = await store.write(_queue)
+        successors = await store.write(lambda tx: tx.plain.successors({"a": 1, "b": 2}, now=NOW))
+        assert successors == [a_run(5, lane="a", occurrence=-5, priority=0)]
+        claimed = [running(5, node_id, lane="a", occurrence=-5, priority=0, deadline_at=NOW + 9)]
+
+        def pass_on(tx: Tx) -> None:
+            tx.plain.successors({"a": 1, "b": 2}, now=NOW)
+            tx.plain.pass_on({"a": 1, "b": 2}, claimed)
+
+        await store.write(pass_on)
+        assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 5, "c": 3}
+        assert await store.read(lambda tx: tx.runs.lock([5])) == {5: claimed[0]}
+        assert set(await store.read(lambda tx: tx.alarms.by_refs("run", [4, 5, 6]))) == {4, 6}
+
+    async def test_lanes_without_a_successor_become_free(self, make_store: MakeStore) -> None:
+        """Nothing waits for them, so nothing is claimed."""
+        store = await make_store()
+        await store.write(_queue)
+
+        def pass_on(tx: Tx) -> None:
+            assert tx.plain.successors({"b": 2}, now=NOW) == []
+            tx.plain.pass_on({"b": 2}, [])
+
+        await store.write(pass_on)
+        assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 1, "c": 3}
+
+    @pytest.mark.parametrize("odd", NOT_PASSED_ON)
+    async def test_a_lane_is_not_passed_on_if_something_else_may_come_first(
+        self, make_store: MakeStore, odd: str
+    ) -> None:
+        """Then all that is due must be compared."""
+        store = await make_store()
+        await store.write(_queue)
+        held = {"a": 1, "b": 2}
+
+        def change(tx: Tx) -> None:
+            match odd:
+                case "another run is due":
+                    tx.runs.add_many([a_run(7)])
+                    tx.alarms.set_many([run_alarm(7)])
+                case "a run with a label waits for the lane":
+                    tx.runs.add_many([a_run(7, lane="b", run_on="gpu")])
+                    tx.alarms.set_many([run_alarm(7, lane="b", parked=1, run_on="gpu")])
+                case "another run holds the lane":
+                    tx.lanes.free_many([("a", 1)])
+                    tx.alarms.set_many([run_alarm(5, NOW - 1, lane="a", parked=1, priority=0)])
+                    tx.lanes.take_many([("a", 4)])
+                case "the first in line is not due":
+                    tx.alarms.set_many([run_alarm(5, NOW + 1, lane="a", parked=1, priority=0)])
+                case "the first in line does not wait":
+                    tx.runs.save_many([a_run(5, lane="a", occurrence=-5, priority=0, outcome="cancelled")])
+
+        await store.write(change)
+        assert await store.write(lambda tx: tx.plain.successors(held, now=NOW)) is None
+
+
+def _queue(tx: Tx) -> int:
+    """Three lanes that runs hold, and runs that wait for the first: a person's is due last. Returns the node."""
+    node_id = a_node(tx)
+    waiting = [a_run(4, lane="a"), a_run(5, lane="a", occurrence=-5, priority=0), a_run(6, lane="a")]
+    put_runs(tx, *(running(n, node_id, lane=lane) for n, lane in enumerate("abc", start=1)), *waiting)
+    tx.lanes.take_many([("a", 1), ("b", 2), ("c", 3)])
+    due = {4: NOW - 9, 5: NOW - 1, 6: NOW - 5}
+    tx.alarms.set_many(
+        [run_alarm(run.run_id, due[run.run_id], lane="a", parked=1, priority=run.priority) for run in waiting]
+    )
+    return node_id
 
 
 async def _held(store: Store, cadences: list[Cadence]) -> int:

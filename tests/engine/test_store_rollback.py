@@ -7,7 +7,8 @@ from typing import Any
 
 from features.kit import Bench, Bot, World, ledger, virtual
 from wakeful import every, manual
-from wakeful.core.time.instants import SECOND
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.ports.store import StoreUnavailable
 from wakeful.testing.virtual_clock import VirtualClock
 
 LEASED = {"lease": 30 * SECOND, "renew_every": 10 * SECOND, "poll": 5 * SECOND}
@@ -24,10 +25,11 @@ def snapshot(world: World) -> Path:
     return copied(world.path, world.path.with_name("held.db"))
 
 
-async def two(world: World, one: Any, other: Any) -> tuple[Bench, Bench]:
-    a = await world.open(one, name="a", is_shared=True, limits=LEASED)
+async def two(world: World, one: Any, other: Any, **settings: Any) -> tuple[Bench, Bench]:
+    settings = {"is_shared": True, "limits": LEASED, **settings}
+    a = await world.open(one, name="a", **settings)
     clock = VirtualClock(world.loop, wall=world.wall)
-    return a, await world.open(other, name="b", is_shared=True, limits=LEASED, clock=clock)
+    return a, await world.open(other, name="b", clock=clock, **settings)
 
 
 @virtual
@@ -93,3 +95,74 @@ async def test_a_lost_lease_is_no_loss_of_the_store(world: World) -> None:
     await world.until("01-01 00:35:00")
     assert app.alerted == []
     assert [line.split()[2] for line in await ledger(app, "job")] == ["succeeded"] * 3
+
+
+@virtual
+async def test_a_node_that_stood_still_for_longer_than_rows_are_kept_is_no_loss(world: World) -> None:
+    """The others took its lease and forgot it: it begins anew, and nothing is adopted."""
+    limits = {"lease": HOUR, "renew_every": 20 * MINUTE, "prune_every": HOUR}
+    a, b = await two(world, Bot(world), Bot(world), limits=limits, ledger_days=1)
+    await a.add("job", every("6h"))
+    await world.until("01-01 07:00:00")
+    b.machine.freeze()
+    await world.until("01-03 13:00:00")
+    assert world.query("SELECT name FROM nodes") == [("a",)]
+    b.machine.thaw()
+    await world.until("01-03 19:00:00")
+    assert a.alerted + b.alerted == []
+    assert b.is_ticking
+    assert {line.split()[2] for line in await ledger(a, "job")} == {"succeeded"}
+
+
+@virtual
+async def test_a_node_whose_lease_was_taken_in_1970_is_no_loss(world: World) -> None:
+    """Voided long before the ledger begins, by the clock of that moment; its row stays until it has seen that."""
+    limits = {"lease": HOUR, "renew_every": 20 * MINUTE, "prune_every": MINUTE}
+    a, b = await two(world, Bot(world), Bot(world), limits=limits)
+    await a.add("job", every("6h"))
+    await world.until("01-01 07:05:00")
+    b.machine.freeze()
+    world.tamper("UPDATE nodes SET voided_at = 90000 WHERE name = 'b'")
+    await world.until("01-01 07:20:00")
+    b.machine.thaw()
+    await world.until("01-01 13:00:00")
+    assert a.alerted + b.alerted == []
+    assert b.is_ticking
+    assert {line.split()[2] for line in await ledger(a, "job")} == {"succeeded"}
+
+
+@virtual
+async def test_a_renewal_without_an_answer_after_the_clock_went_back_is_no_loss(world: World) -> None:
+    """The store has the earlier lease that the node wrote by the new time, and the node does not know it."""
+    bot = Bot(world)
+    app = await world.open(bot, is_shared=True, limits=LEASED)
+    await app.add("job", every("10m"))
+    await world.until("01-01 00:15:00")
+    before = world.query("SELECT lease_until FROM nodes")
+    world.clock.step(-5 * MINUTE)
+    app.store.loses_answer = True
+    app.engine.ring_bell()
+    await world.settle()
+    assert world.query("SELECT lease_until FROM nodes") < before
+    assert not app.store.loses_answer
+    await world.until("01-01 00:35:00")
+    assert app.alerted == []
+    assert world.query("SELECT count(*) FROM nodes") == [(1,)]
+    assert [line.split()[2] for line in await ledger(app, "job")] == ["succeeded"] * 3
+
+
+@virtual
+async def test_a_loss_is_found_after_the_clock_went_back_and_a_renewal_failed(world: World) -> None:
+    """A lease that the node wrote before is none of those whose answer it waits for."""
+    app = await world.open(Bot(world), is_shared=True, limits=LEASED)
+    await app.add("job", every("10m"))
+    await world.until("01-01 00:12:00")
+    held = snapshot(world)
+    await world.until("01-01 00:25:00")
+    world.clock.step(-20 * MINUTE)
+    app.store.fails_next = StoreUnavailable("the server is gone")
+    app.engine.ring_bell()
+    await world.settle()
+    copied(held, world.path)
+    await world.until("01-01 00:08:00")
+    assert [alert.incident for alert in app.alerted] == ["store"]

@@ -1,13 +1,20 @@
 """Succession: the commit that settles a run in a lane claims the run that waits for its place."""
 
+from collections.abc import Mapping, Sequence
+from random import Random
+
 import pytest
 
 from features.kit import Bench, Bot, World, ledger, virtual
 from wakeful import every
 from wakeful.core.run.results import Done
+from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.engine.settling import Ended, SettleRequest, Succession, settle_and_claim
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.store import Tx
+from wakeful.stores.sqlite.plain import SqlitePlainPath
+from worlds.plain_law import watch_plain_path
 
 
 def _slugs(bot: Bot) -> list[str]:
@@ -88,6 +95,40 @@ async def test_a_long_queue_does_not_displace_what_is_due_outside_of_it(world: W
     await world.until("01-01 01:40:00")
     assert len(bot.fires) == 21
     assert _slugs(bot).index("outside") < 19
+
+
+@pytest.mark.parametrize("seed", range(3))
+@virtual
+async def test_lanes_are_passed_on_as_comparing_all_that_is_due_would_choose(
+    world: World, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Runs of random length in three lanes and outside of them, on few places, and people who start some."""
+    rng = Random(seed)
+    bot = Bot(world)
+    bot.script = [rng.randrange(1, 20) * MINUTE for _ in range(500)]
+    app = await world.open(bot, concurrency_max=rng.randrange(3, 6))
+    reports: list[str] = []
+    watch_plain_path(app.store, reports.extend, lambda: Terms(default_zone="UTC"))  # type: ignore[arg-type]  # by name
+    passed_on: list[int] = []
+
+    def pass_on(self: SqlitePlainPath, held: Mapping[str, int], successors: Sequence[Run]) -> None:
+        passed_on.extend(run.run_id for run in successors)
+        real_pass_on(self, held, successors)
+
+    real_pass_on = SqlitePlainPath.pass_on
+    monkeypatch.setattr(SqlitePlainPath, "pass_on", pass_on)
+    for number in range(24):
+        at = f"2026-01-01T0{rng.randrange(1, 4)}:{rng.randrange(60):02}:00Z"
+        await app.add(f"job-{number}", every("24h", anchor=at), lane=rng.choice(["a", "b", "c", None]))
+    for hour in range(1, 20):
+        await world.until(f"01-01 {hour:02}:30:00")
+        await app.run_now(f"job-{rng.randrange(24)}")
+    await world.until("01-01 23:00:00")
+    assert reports == []
+    assert passed_on
+    rows = world.query("SELECT outcome, reason, count(*) FROM runs GROUP BY outcome, reason ORDER BY outcome")
+    assert sum(n for _, _, n in rows) == 24 + 19
+    assert {(outcome, reason) for outcome, reason, _ in rows} <= {("succeeded", None), ("skipped", "blocked")}
 
 
 @virtual

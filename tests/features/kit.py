@@ -60,6 +60,7 @@ class Tap:
         self.writes = 0
         self.is_down = False
         self.fails_next: Exception | None = None
+        self.loses_answer = False  # of the next write, which is committed
         self.last: int | None = None  # nothing happens any more once this many were committed
 
     async def write(self, operation: Callable[[Tx], T]) -> T:
@@ -70,6 +71,9 @@ class Tap:
         if error is not None:
             raise error
         answer = None if self.is_over(0) else await self._inner.write(operation)
+        if self.loses_answer:
+            self.loses_answer = False
+            raise StoreUnavailable("the connection was lost")
         if self.is_over(1):  # it is durable, and nobody gets to know
             await asyncio.Event().wait()
         return answer  # type: ignore[return-value]  # it is over before there is none

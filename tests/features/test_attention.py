@@ -17,7 +17,7 @@ def test_budgets_are_told_from_the_warning_on() -> None:
     views = [budget("all", 7.9), budget("agent:coder", 6.0, reserved=2.0), budget("schedule:news", 10.0)]
     near, over = attention.budgets(views, warn_at=0.8)
     assert (near.title, near.level, near.agent, near.alert_id) == ("coder: daily budget", "warn", "coder", None)
-    assert near.sentence == "Daily budget nearly used up: $8.00 of $10.00 (80 %)."
+    assert near.sentence == "Daily budget nearly used up: $8.00 of $10.00 (80%)."
     assert near.cure is not None and "1970-01-02T00:00:00.000Z" in near.cure
     assert (over.title, over.level, over.slug) == ("news: daily budget", "bad", "news")
     assert (near.field, over.field, over.needed) == (None, "budget.perDay", None)
@@ -29,7 +29,7 @@ def test_a_used_up_budget_says_how_high_is_enough() -> None:
     month = replace(budget("schedule:news", 9.9951, reserved=0.5), period="month")
     over, near = attention.budgets([month, budget("schedule:tea", 9.0)], warn_at=0.8, estimate=lambda _view: nano(0.75))
     assert (over.field, over.needed) == ("budget.perMonth", 11.25)
-    assert over.cure is not None and over.cure.endswith("sooner: $11.25 is enough for one more.")
+    assert over.cure is not None and over.cure.endswith("raise the limit: $11.25 is enough for one more run.")
     assert near.needed is None
 
 

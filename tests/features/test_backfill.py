@@ -4,8 +4,9 @@ import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
 from features.money_kit import Spender, open_spending
-from wakeful import Conflict, Invalid, NotFound, Wakeful, cron, every, manual
+from wakeful import Conflict, Invalid, NotFound, Wakeful, cron, every, manual, once
 from wakeful.core.run.results import Failed
+from wakeful.core.time.instants import MINUTE, SECOND
 
 
 async def _outside(app: Wakeful, slug: str) -> list[str]:
@@ -46,6 +47,7 @@ async def test_a_backfill_runs_what_did_not_succeed_oldest_first(world: World) -
     assert (after.next_run, after.last_run, after.consecutive_errors) == (before.next_run, before.last_run, 0)
 
 
+@pytest.mark.torture
 @virtual
 async def test_a_month_of_backfill_never_delays_a_regular_instant(world: World) -> None:
     """Regular instants of this and other schedules start on time, also if only two can run at a time."""
@@ -68,6 +70,19 @@ async def test_a_month_of_backfill_never_delays_a_regular_instant(world: World) 
     count = len(await _outside(app, "slow"))
     await world.sleep("30m")
     assert len(await _outside(app, "slow")) == count
+
+
+@virtual
+async def test_a_backfill_in_a_lane_hands_on_no_capacity(world: World) -> None:
+    """It used none. The run that waits at its lane starts when there is room for it, and not beside another one."""
+    past, regular = Bot(world, usual=30 * SECOND), Bot(world, usual=2 * MINUTE)
+    app = await world.open(past, limits={"concurrency_max": 1})
+    await app.add("past", cron("0 12 * * *", tz="UTC"), lane="kitchen")
+    await app.add("next", once("2026-01-01T00:00:10Z"), call=regular, lane="kitchen")
+    await app.add("busy", once("2026-01-01T00:00:20Z"), call=regular)
+    assert await app.backfill("past", "2025-12-31T00:00:00Z", "2026-01-01T00:00:00Z", apply=True) == 1
+    await world.sleep("10m")
+    assert (len(past.fires), len(regular.fires), regular.running_max) == (1, 2, 1)
 
 
 @virtual

@@ -103,6 +103,21 @@ async def test_everything_that_waits_keeps_its_label(world: World) -> None:
 
 
 @virtual
+async def test_a_backfill_waits_for_a_node_with_the_label(world: World) -> None:
+    """Any node advances a backfill, but its runs begin where those of its schedule do."""
+    plain, gpu = Bot(world), Bot(world)
+    first = await world.open(plain, name="first", is_shared=True, limits=NEAR)
+    await first.add("render", cron("0 * * * *", tz="UTC"), run_on="gpu")
+    assert await first.backfill("render", "2025-12-31T20:00:00Z", "2025-12-31T21:00:00Z", apply=True) == 2
+    await world.until("01-01 00:10:00")
+    assert [(run.outcome, run.trigger) for run in await first.runs("render")] == [("waiting", "backfill")]
+    await world.open(gpu, name="second", is_shared=True, limits=NEAR, labels=["gpu"])
+    await world.until("01-01 00:20:00")
+    assert await _ran(first, "render") == [("20:00", "succeeded", "second"), ("21:00", "succeeded", "second")]
+    assert plain.planned == []
+
+
+@virtual
 async def test_a_run_that_no_node_can_begin_does_not_hold_up_its_lane(world: World) -> None:
     """Behind the same lane, those that this node can run go on."""
     app = await world.open(Bot(world, usual=MINUTE), labels=["here"])

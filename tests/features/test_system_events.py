@@ -6,6 +6,7 @@ from features.kit import World, virtual
 from features.voice import NO, OK, Voice, beating
 from wakeful import every, once
 from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
+from wakeful.core.schedule.actions import Event
 from wakeful.core.time.instants import MINUTE, SECOND, format_instant
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 
@@ -157,6 +158,31 @@ async def test_a_cancelled_run_withdraws_its_event(world: World) -> None:
         assert (run.outcome, await app.system_events()) == (outcome, [])
         await world.sleep("1h")
         assert not any("> Check" in text for text in voice.heard[told + len(script) :])
+
+
+@virtual
+async def test_a_run_cancelled_while_it_asks_for_its_event_withdraws_it(world: World) -> None:
+    """After the run's own timeout it asks what became of its event. A cancel in that moment is like one before it."""
+    voice = Voice(world, NO)
+    app = await beating(world, voice, QUIET)
+    await app.add("check", every("1d"), event="Check", timeout="10m")
+    run_id = (await app.run_now("check")).run_id
+    await world.sleep("5m")
+    action = app.parts.hooks.actions[Event]
+    perform = action.perform
+
+    async def cancelled_meanwhile(spec: Any, fire: Any, ladder: Any) -> Any:
+        await app.cancel(run_id)
+        return await perform(spec, fire, ladder)
+
+    action.perform = cancelled_meanwhile  # type: ignore[method-assign]
+    await world.sleep("6m")
+    (run,) = await app.runs("check")
+    assert (len(run.attempts), run.outcome, run.reason) == (2, "unknown", "cancelled")
+    assert await app.system_events() == []
+    told = len(voice.heard)
+    await world.sleep("1h")
+    assert not any("> Check" in text for text in voice.heard[told:])
 
 
 @virtual

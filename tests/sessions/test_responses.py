@@ -78,7 +78,7 @@ def test_network_error(desk: Desk) -> None:
     """ "Log error, retry on next 30-min interval": the host and what to look at are named."""
     desk.due(agent="nowhere")
     state = desk.status("waiting")
-    assert state["lastError"] == "127.0.0.1:9: connection refused; is it running, and on this port?"
+    assert state["lastError"] == "127.0.0.1:9: connection refused; is the server running on this port?"
     assert 28 * MINUTES < seconds_until(state["nextRun"]) <= 30 * MINUTES
     (line,) = until(lambda: [one for one in desk.log_lines() if one["phase"] == "error"][:1])
     assert "connection refused" in line["details"]["error"] and line["flow_id"]

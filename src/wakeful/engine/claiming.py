@@ -13,6 +13,7 @@ from wakeful.core.run.results import Dropped, Ending, Failed
 from wakeful.core.run.runs import PRIORITY_PERSON, Run, RungName
 from wakeful.core.run.transitions import claimed, planned, started, unclaimed
 from wakeful.core.schedule.gates import Defer, Skip
+from wakeful.core.schedule.labels import may_take
 from wakeful.core.time.instants import Instant
 from wakeful.engine.effects import apply
 from wakeful.engine.labels import due_kinds, due_runs, next_due_at, queues_for
@@ -93,7 +94,7 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest, *, only: str | None
         due_by = now - HELD_BACK_MAX if is_held_back else now
         rung = handler.ring(tx, now=now, due_by=due_by, limit=limit, gap_reason=gap_reason)
         if rung.due or rung.plain:
-            claims += _claim_new(tx, hooks, rung, node_id, now, left)
+            claims += _claim_new(tx, hooks, rung, node_id, now, left, labels)
         side_tasks += rung.side_tasks
         full += rung.full
         next_looks += [] if rung.again_at is None else [rung.again_at]
@@ -124,6 +125,46 @@ def claim_waiting(
     return claims, len(claims) == len(due)
 
 
+def claim_successors(
+    tx: Tx,
+    hooks: EngineHooks,
+    lanes: Sequence[tuple[str, int]],
+    *,
+    node_id: int,
+    now: Instant,
+    room: int,
+    manual_room: int,
+) -> tuple[list[Claim], bool] | None:
+    """Pass lanes on from runs that were settled in this transaction: claim the next run of each. Also returns whether
+    all of them are claimed. None if not all of them can simply start: then nothing was written, and the lanes must be
+    freed, so that `claim_waiting` compares all that is due."""
+    held = dict(lanes)
+    if len(held) < len(lanes) or any(map(hooks.is_lifted, held)):
+        return None
+    runs = tx.plain.successors(held, now=now)
+    if runs is None or not _have_room(runs, room, manual_room):
+        return None
+    jobs: dict[int, Job] = {}
+    for kind in dict.fromkeys(run.kind for run in runs):
+        keeper, of_kind = hooks.keepers[kind], [run for run in runs if run.kind == kind]
+        if not keeper.admits_without_locks:
+            return None
+        for run, decision in zip(of_kind, keeper.admit(tx, of_kind, now=now), strict=True):
+            if not isinstance(decision, Job):
+                return None
+            jobs[run.run_id] = decision
+    claims = [_own(run, jobs[run.run_id], hooks, node_id, now) for run in sorted(runs)]
+    tx.plain.pass_on(held, [claim.run for claim in claims])
+    kept = _reserve(tx, hooks, claims, now) if claims else []
+    return kept, len(kept) == len(claims)
+
+
+def _have_room(runs: Sequence[Run], room: int, manual_room: int) -> bool:
+    """Whether all of these may start on a node without labels."""
+    manual = sum(run.priority == PRIORITY_PERSON for run in runs)
+    return len(runs) <= room and manual <= manual_room and all(run.run_on is None for run in runs)
+
+
 def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, now: Instant) -> list[Claim]:
     """Runs that were waiting in the ledger."""
     sorted_runs = _sort(tx, hooks, runs, node_id, now)
@@ -139,15 +180,20 @@ def _claim_known(tx: Tx, hooks: EngineHooks, runs: Sequence[Run], node_id: int, 
     return sorted_runs.claims
 
 
-def _claim_new(tx: Tx, hooks: EngineHooks, rung: RingResult, node_id: int, now: Instant, room: int) -> list[Claim]:
-    """Runs created in this transaction, which are not in the ledger yet."""
+def _claim_new(
+    tx: Tx, hooks: EngineHooks, rung: RingResult, node_id: int, now: Instant, room: int, labels: frozenset[str]
+) -> list[Claim]:
+    """Runs created in this transaction, which are not in the ledger yet. Those that need a label which this node lacks
+    wait for another: any node advances a backfill."""
     due, plain = rung.due, _claim_plain(tx, hooks, rung.plain, node_id, now)
     if not due and not plain.waiting:
         return plain.claims
-    room -= len(plain.claims)
+    room = max(room - len(plain.claims), 0)
     ready = [item.run for item in due if not item.rests]
-    sorted_runs = _sort(tx, hooks, ready[: max(room, 0)], node_id, now)
-    late = [(run, run_alarm(run, run.due_at)) for run in ready[max(room, 0) :]]
+    mine = [run for run in ready if may_take(run.run_on, labels)]
+    sorted_runs = _sort(tx, hooks, mine[:room], node_id, now)
+    others = [run for run in ready if not may_take(run.run_on, labels)]
+    late = [(run, run_alarm(run, run.due_at)) for run in mine[room:] + others]
     rests = [(item.run, run_alarm(item.run, None)) for item in due if item.rests]
     waiting = plain.waiting + sorted_runs.waiting + late + rests
     tx.runs.add_many(sorted([c.run for c in sorted_runs.claims] + [run for run, _ in waiting]))

@@ -141,6 +141,7 @@ class Engine:
             self._limits, concurrency_max=concurrency_max, shutdown_grace=shutdown_grace, ledger_days=ledger_days
         )
         self._membership.labels = labels
+        self._membership.ledger_days = ledger_days
         self._membership.renew_at = 0  # the lease row shows our capacity and labels to other nodes
         if is_forgetting:
             self._prune_at = 0
@@ -361,6 +362,8 @@ class Engine:
             self._gap_reason = "suspended" if slept * 2 > jumped else "clock"
         if abs(jumped) >= JUMP_MIN:
             self._steady_since = moment.monotonic
+        if jumped <= -JUMP_MIN:
+            self._membership.doubt_leases(moment)  # before the renewal, which voids nodes by their leases
         if abs(jumped) >= JUMP_MIN or moment.monotonic >= self._membership.renew_at:
             await self._renew(moment, stood_still=stood_still, slept=slept)
         came_back = max(self._membership.clock_high - moment.now, -jumped)

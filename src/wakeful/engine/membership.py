@@ -76,8 +76,10 @@ class Membership:
         self.lease = Lease(clock, limits.lease, self._renew_now)
         self.node_id: int | None = None
         self.lease_until: Instant = 0  # as this node last wrote it
+        self._unanswered: set[Instant] = set()  # earlier leases, by a clock that went back: the store may hold one
         self.renew_at = 0  # monotonic
         self.clock_high: Instant = 0  # the latest time known to this store
+        self.ledger_days = limits.ledger_days
         self.terms = ""  # a hash of the settings that all nodes must share
         self.labels = limits.labels  # as they will be at the next renewal
         self.labels_held: frozenset[str] = frozenset()  # as this node's row says: what it claims is under these
@@ -137,17 +139,27 @@ class Membership:
         """Extend the lease, void dead nodes, and rescue their runs. Returns False if our own lease was taken."""
         node_id, published = self.node_id, (self.terms, self.labels)
         lost: list[Instant | None] = []  # the store was rolled back to that moment; None: another node recorded it
+        lease_until = moment.now + self._lease_length
+        if lease_until < self.lease_until:
+            self._unanswered.add(lease_until)
 
         def renew(tx: Tx) -> tuple[bool, bool]:
             assert node_id is not None  # noqa: S101 - only a registered node renews
             lost.clear()
-            if has_gone_back(tx, node_id, lease_until=self.lease_until):
+            pruned_before = moment.now - self.ledger_days * DAY
+            if has_gone_back(
+                tx,
+                node_id,
+                lease_until=self.lease_until,
+                pruned_before=pruned_before,
+                unanswered=self._unanswered,
+            ):
                 lost.append(mark(tx, renewed_at=self._renewed_at, now=moment.now))
                 return False, False
             is_ours = tx.nodes.renew(
                 node_id,
                 now=moment.now,
-                lease_until=moment.now + self._lease_length,
+                lease_until=lease_until,
                 lag=load.lag,
                 running=load.running,
                 capacity=load.capacity,
@@ -194,10 +206,14 @@ class Membership:
         for alert in await rescue(self._store, self._hooks, self._inquiry, now=now):
             self._alert(alert, now)
 
-    def turned_back(self, moment: Moment) -> None:
-        """The clock went back to `moment`: leases written earlier may lie ahead of it."""
-        self.clock_high = moment.now
+    def doubt_leases(self, moment: Moment) -> None:
+        """The clock went back to `moment`: leases of live nodes may lie ahead of it until they are renewed."""
         self._leases_known_at = moment.monotonic + self._lease_length
+
+    def turned_back(self, moment: Moment) -> None:
+        """Everything is planned again from `moment`, to which the clock went back."""
+        self.clock_high = moment.now
+        self.doubt_leases(moment)
 
     async def leave(self) -> None:
         """Give up the lease and the clock."""
@@ -220,6 +236,7 @@ class Membership:
     def _hold_lease(self, moment: Moment) -> None:
         self.renew_at = moment.monotonic + self._renew_every
         self._renewed_at, self.lease_until = moment.now, moment.now + self._lease_length
+        self._unanswered.clear()
         self.lease.renew(moment)
 
     def _note_published(self, published: tuple[str, frozenset[str]]) -> None:

@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending
-from wakeful.core.run.runs import PRIORITY_PERSON, Run
+from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, Run
 from wakeful.core.time.instants import MINUTE, Instant
 from wakeful.engine.claiming import Claim
 from wakeful.engine.limits import TRY_AGAIN
@@ -182,4 +182,5 @@ class Settler:
 
 
 def _in_lanes(ended: Iterable[Ended]) -> int:
-    return sum(item.run.lane is not None for item in ended)
+    """How many of these have capacity for a successor. Backfilled runs use none, so they have none to hand on."""
+    return sum(item.run.lane is not None and item.run.priority != PRIORITY_BACKFILL for item in ended)

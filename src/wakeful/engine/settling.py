@@ -2,8 +2,9 @@
 
 The transaction that settles a run in a lane also claims a run that waits. Otherwise the lane would be idle for one
 commit and one tick. A run in a lane keeps its part of the capacity until it is settled (`engine.settler.Settler.kept`),
-so that there is room for its successor. The successor is chosen as in a tick: of all waiting runs that are due, those
-requested by people first, then by due time. So a long queue does not displace runs outside its lane.
+so that there is room for its successor; a backfilled run uses no capacity, and has none to hand on. The successor is
+chosen as in a tick: of all waiting runs that are due, those requested by people first, then by due time. So a long
+queue does not displace runs outside its lane.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from wakeful.core.run.runs import Attempt, Run, RunKind
 from wakeful.core.run.settlement import Close, Wait, with_cancel_request
 from wakeful.core.run.transitions import closed, ended_attempt, waiting
 from wakeful.core.time.instants import Instant
-from wakeful.engine.claiming import Claim, claim_waiting
+from wakeful.engine.claiming import Claim, claim_successors, claim_waiting
 from wakeful.engine.effects import apply
 from wakeful.engine.labels import next_due_at, queues_for
 from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper
@@ -36,7 +37,7 @@ class SettleResult(NamedTuple):
     counted: list[bool]
     alerts: list[Alert]
     is_plain: bool = False  # all took the plain path, which sets no alarm
-    are_lanes_freed: bool = True
+    lanes: Sequence[tuple[str, int]] = ()  # still held by runs that took the plain path, if all did
 
 
 class SettleRequest(NamedTuple):
@@ -72,26 +73,34 @@ def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request
     node_id, now, room, manual_room, lease_until, labels = request
     may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
     settled = settle(tx, hooks, ended, node_id=node_id, now=now)
-    if settled.is_plain and not settled.are_lanes_freed:
+    if settled.is_plain and not settled.lanes:
         return Succession(settled, [], None)
     claims: list[Claim] = []
     are_all_claimed = False
-    if may_claim:
-        claims, are_all_claimed = claim_waiting(
-            tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room, labels=labels
+    passed_on = None
+    if may_claim and settled.is_plain and not labels:
+        passed_on = claim_successors(
+            tx, hooks, settled.lanes, node_id=node_id, now=now, room=room, manual_room=manual_room
         )
+    if passed_on is not None:
+        claims, are_all_claimed = passed_on
+    else:
+        tx.lanes.free_many(settled.lanes)
+        if may_claim:
+            claims, are_all_claimed = claim_waiting(
+                tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room, labels=labels
+            )
     is_unchanged = settled.is_plain and are_all_claimed
     return Succession(settled, claims, None if is_unchanged else next_due_at(tx, queues_for(tx, labels)))
 
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
-    """Settle the runs this node still holds; a run that another node took is left alone (L6)."""
+    """Settle the runs this node still holds; a run that another node took is left alone (L6). If all take the plain
+    path, their lanes are left to the caller."""
     plain = hooks.settle_plain(tx, ended, node_id=node_id, now=now)
-    freed = [(run.lane, run.run_id) for run, _ in ended if run.lane is not None and run.run_id in plain]
+    freed = sorted((run.lane, run.run_id) for run, _ in ended if run.lane is not None and run.run_id in plain)
     if len(plain) == len(ended):
-        if freed:
-            tx.lanes.free_many(sorted(freed))
-        return SettleResult([True] * len(ended), [], is_plain=True, are_lanes_freed=bool(freed))
+        return SettleResult([True] * len(ended), [], is_plain=True, lanes=freed)
     rest = [item for item in ended if item.run.run_id not in plain]
     locked = lock_all(tx, hooks, [item.run for item in rest])
     rows = _held(tx, rest, node_id)

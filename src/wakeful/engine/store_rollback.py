@@ -6,6 +6,7 @@ marked as a copy, and the next node that enters repairs it before anything is cl
 loss; the first one marks it, and the others find the mark.
 """
 
+from collections.abc import Container
 from typing import Final
 
 from wakeful.core.time.instants import Instant
@@ -19,12 +20,18 @@ WENT_BACK_AT: Final = "went_back_at"
 """When a loss was last detected."""
 
 
-def has_gone_back(tx: Tx, node_id: int, *, lease_until: Instant) -> bool:
-    """Whether the store lacks the lease that this node last wrote, although no other node took it."""
+def has_gone_back(
+    tx: Tx, node_id: int, *, lease_until: Instant, pruned_before: Instant, unanswered: Container[Instant] = ()
+) -> bool:
+    """Whether the store lacks the lease that this node last wrote, although no other node took it. A lease that ended
+    before `pruned_before` may have been taken, and its row deleted since: this node stood still for that long.
+    `unanswered` are earlier leases that it wrote after the clock went back, and that may have been committed."""
     if tx.nodes.hold(node_id, lease_until=lease_until):
         return False
     mine = next((node for node in tx.nodes.all() if node.node_id == node_id), None)
-    return mine is None or (mine.voided_at is None and mine.lease_until < lease_until)
+    if mine is None:
+        return lease_until >= pruned_before
+    return mine.voided_at is None and mine.lease_until < lease_until and mine.lease_until not in unanswered
 
 
 def mark(tx: Tx, *, renewed_at: Instant, now: Instant) -> Instant | None:

@@ -4,7 +4,7 @@ A cadence is clear if it is active, plans a next instant, has no open or queued 
 instant beyond its boundary has run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from wakeful.core.run.runs import Run
@@ -53,4 +53,18 @@ class PlainPath(Protocol):
         It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
         schedule is not in order (not active, errors or trouble, another run open or queued). It locks
         the cadences of all of them, then the runs; cadences of other runs must be locked already."""
+        ...
+
+    def successors(self, held: Mapping[str, int], *, now: Instant) -> list[Run] | None:
+        """The first waiting run of each of these lanes, given with the runs that hold them and have ended. Locks the
+        lanes and the successors.
+
+        None if the lanes must be freed and the due runs compared instead (`Lanes.free_many`, `Runs.due`): another
+        waiting run is due, a run that needs a label waits for one of the lanes, or a lane cannot be passed on because
+        another run holds it, or because its first run is locked or not due."""
+        ...
+
+    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
+        """Give the lanes to their successors, written as they were claimed and without alarms. Lanes without a
+        successor become free. Called after `successors`, in the same transaction."""
         ...

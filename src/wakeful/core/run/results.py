@@ -142,10 +142,12 @@ class Dropped:
 @dataclass(frozen=True, slots=True)
 class Cancelled:
     """A person cancelled the run. `is_proven = False`: its target did not confirm that it stopped; `is_stuck`: part
-    of it still runs here and could not be ended."""
+    of it still runs here and could not be ended; `is_sent`: the target has it from an earlier attempt, however far
+    this one got."""
 
     is_proven: bool = True
     is_stuck: bool = False
+    is_sent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
 PRIORITY_PERSON: Final = 0
 PRIORITY_PLANNED: Final = 1
 PRIORITY_BACKFILL: Final = 2
+PRIORITIES: Final = (PRIORITY_PERSON, PRIORITY_PLANNED, PRIORITY_BACKFILL)
 
 OUTSIDE_PLAN: Final[frozenset[Trigger]] = frozenset({"manual", "backfill", "replay"})
 

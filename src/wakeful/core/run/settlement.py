@@ -254,7 +254,7 @@ def _given_up(run: Run, reason: str, error: str | None) -> Close:
 
 def after_cancel(run: Run, cancelled: Cancelled) -> Close:
     """A cancelled run is not an error. Without proof that its target stopped, its result is unknown."""
-    is_unsent = rung_index(run.rung) <= rung_index("claimed")
+    is_unsent = not cancelled.is_sent and rung_index(run.rung) <= rung_index("claimed")
     if not cancelled.is_stuck and (cancelled.is_proven or is_unsent):
         return Close("cancelled", run.rung, run.error, is_counted=False, is_observed=False)
     error = "cancelled, and its target did not confirm that it stopped"

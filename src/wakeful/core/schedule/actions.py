@@ -100,7 +100,7 @@ def _read_method(fields: Fields, name: str) -> str:
 _ADDRESS_CURE: Final = 'write redis://host:6379/0, or {"env": "NAME"} for a variable of the daemon that holds the URL'
 ARGV_REFUSAL: Final = 'must be a list of strings starting with the program, for example ["make", "report"]'
 _NO_FLEET: Final = 'missing; write {"broker": "redis://127.0.0.1:6379/0", "task": "reports.build"}'
-_ARGV_SAYS: Final = "the program and its arguments; no shell is used, for pipes write sh -c '…'"
+_ARGV_SAYS: Final = "the program and its arguments; no shell is used; for pipes, write sh -c '…'"
 _SESSION_SAYS: Final = 'session options, for a prompt: `{"persistSession": false}` starts a new session each time'
 _URL_CURE: Final = "write for example http://127.0.0.1:9000/in"
 _URL: Final = Kind("http or https URL", _read_url, {"type": "string"}, cure=_URL_CURE)
@@ -133,7 +133,7 @@ class Command:
     """A program with its arguments; never a shell line."""
 
     argv: Annotated[tuple[str, ...], Field(_ARGV, _ARGV_SAYS, "Command", "make report", missing=ARGV_REFUSAL)]
-    cwd: Annotated[str | None, Field(TEXT, "its working directory", "Folder", usual="the daemon's")] = None
+    cwd: Annotated[str | None, Field(TEXT, "its working directory", "Folder", usual="that of the daemon")] = None
     env: Annotated[Mapping[str, str], Field(TEXTS, "additional environment variables", "Environment")] = field(
         default_factory=dict
     )
@@ -141,7 +141,7 @@ class Command:
     output_max: Annotated[int, Field(whole(0), "how many bytes of its output are kept", "Output kept")] = OUTPUT_MAX
     pass_env: Annotated[
         tuple[str, ...],
-        Field(_VARIABLES, "secret variables that are passed to it anyway", "Pass variables", "GH_TOKEN"),
+        Field(_VARIABLES, "variables to pass on although they look like secrets", "Pass variables", "GH_TOKEN"),
     ] = ()
 
 

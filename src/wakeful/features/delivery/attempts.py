@@ -65,7 +65,7 @@ Traced: TypeAlias = Callable[[OutgoingMessage], Awaitable[OutgoingMessage]]
 
 Left: TypeAlias = Literal["left"]
 LEFT: Final[Left] = "left"
-"""The due delivery is left alone: another node may have the channel."""
+"""The due delivery is left alone: another node may have the channel, or this one is still sending to the addressee."""
 
 
 class Attempts:
@@ -185,6 +185,11 @@ class Attempts:
         """Whether this process holds the claim and is still sending."""
         return (row.addressee_id, row.fence) in self._claims
 
+    def _is_sending_to(self, row: Addressee) -> bool:
+        """Whether a send of this process is in progress although it lost the claim: it was frozen or suspended until
+        after the claim had expired, and another node took it. Claims above the row's fence were not committed."""
+        return any(to == row.addressee_id and fence <= row.fence for to, fence in self._claims)
+
     def _reason_to_give_up(self, head: Delivery, now: Instant) -> str | None:
         """Why the delivery is dead-lettered without another attempt."""
         limits = self._limits.value
@@ -208,6 +213,9 @@ class Attempts:
             set_alarm(tx, row)
             _report(tx, "deferred", moved)
             return None
+        if self._is_sending_to(row):  # the end of that send rings the bell
+            set_alarm(tx, row)
+            return LEFT
         row = row._replace(fence=row.fence + 1, claimed_until=now + CLAIM)
         head = head._replace(attempts=head.attempts + 1)
         tx.deliveries.save_addressee(row)
@@ -307,8 +315,9 @@ class Attempts:
         moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
         tx.deliveries.save(moved)
         _report(tx, "dead", moved)
-        cure = f"`wakeful outbox retry {self._public_id(head)}` sends it again"
-        text = f"a message to {head.channel} could not be delivered: {error}; {cure}"
+        stop = "" if error.endswith((".", "?", "!")) else "."
+        cure = f"Send it again: wakeful outbox retry {self._public_id(head)}"
+        text = f"A message to {head.channel} could not be delivered: {error}{stop} {cure}"
         self._apply(tx, Alert(of_channel(head.channel), text), now)
 
     def _free(self, tx: Tx, row: Addressee) -> None:

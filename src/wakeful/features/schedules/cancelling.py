@@ -8,14 +8,11 @@ dies first, the rescue does (`core.run.settlement.with_cancel_request`).
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.results import Cancelled
 from wakeful.core.run.runs import Run
-from wakeful.core.run.settlement import ENTRUSTED
 from wakeful.core.time.instants import Instant
 from wakeful.engine.settling import conclude
 from wakeful.ports.cancels import CancelRequest
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Report, Tx
-
-HEARTBEAT = "heartbeat"
 
 
 def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "") -> None:
@@ -37,7 +34,7 @@ def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "
     tx.cancels.add(CancelRequest(run_id, now, by))
     tx.report(Report("runs", "cancelRequested", {"runId": str(run_id), "by": by}))
     if run.outcome == "waiting":
-        conclude(tx, hooks, keeper, locked, [(run, Cancelled(is_proven=_withdraw_event(tx, run)))], now=now)
+        conclude(tx, hooks, keeper, locked, [(run, Cancelled())], now=now)
 
 
 def _refuse_awaited(tx: Tx, run: Run) -> None:
@@ -45,17 +42,3 @@ def _refuse_awaited(tx: Tx, run: Run) -> None:
     own = tx.sessions.runs([run.run_id]).get(run.run_id)
     if run.outcome == "waiting" and own is not None and own.awaits is not None:
         raise Conflict(f"run {run.run_id} waits for a decision; resolve it, or resume its workflow")
-
-
-def _withdraw_event(tx: Tx, run: Run) -> bool:
-    """Withdraw the system event that the run waits for; False if a turn has already passed it to the agent."""
-    if run.reason != ENTRUSTED:
-        return True
-    owner_id = tx.owners.find(HEARTBEAT)
-    if owner_id is not None:
-        tx.heartbeats.lock([owner_id])
-    event = tx.system_events.of_run(run.run_id)
-    if event is None:
-        return False
-    tx.system_events.remove_many([event.event_id])
-    return event.carried_by is None

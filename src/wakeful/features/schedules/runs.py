@@ -6,6 +6,7 @@ from typing import Final
 
 from wakeful.core.run.effects import QuotaReached
 from wakeful.core.run.results import (
+    Cancelled,
     Done,
     Ending,
     Failed,
@@ -28,6 +29,7 @@ from wakeful.features.schedules.checking import after_check, row_before
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.replies import reply_of
+from wakeful.features.schedules.withdrawing import with_event_withdrawn
 from wakeful.ports.handlers import Gate, Job, Settled
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, StoreUnavailable, Tx, run_alarm
 
@@ -70,6 +72,10 @@ class ScheduleRuns:
         self, tx: Tx, locked: Mapping[int, Cadence], ended: Sequence[tuple[Run, Ending]], *, now: Instant
     ) -> list[Settled]:
         runs = [run for run, _ in ended]
+        ended = [
+            (run, with_event_withdrawn(tx, run, ending) if isinstance(ending, Cancelled) else ending)
+            for run, ending in ended
+        ]
         own = self._compiled(tx, runs)
         current = self._compilations.of(tx, {(c.schedule_id, c.version) for c in locked.values()})
         cadences = dict(locked)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+from wakeful.core.run.runs import ERRORS
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.excluded_days import ranges
 from wakeful.core.time.instants import Instant, format_instant
@@ -49,6 +50,7 @@ class Row(NamedTuple):
         return {
             "slug": self.view.slug,
             "status": self.view.status,
+            "health": self.view.health,
             "statusReason": self.view.status_reason,
             "createdAt": as_text(self.view.created_at),
             "nextRun": as_text(self.view.next_run),
@@ -71,11 +73,13 @@ class Other(NamedTuple):
 
     def to_json(self) -> dict[str, Any]:
         newest = self.past.runs[0] if self.past.runs else None
+        ended = next((run for run in self.past.runs if not run.is_open), None)
         since = min((run.planned_at for run in self.past.runs), default=self.past.whole_since)
         return {
             "slug": self.slug,
             "handler": self.handler,
             "status": newest.outcome if newest is not None and newest.is_open else "idle",
+            "health": "failing" if ended is not None and ended.outcome in ERRORS else "ok",
             "statusReason": None,
             "createdAt": format_instant(since),
             "nextRun": format_instant(self.future.instants[0]) if self.future.instants else None,

@@ -39,7 +39,8 @@ def _check_folder(cwd: str | None) -> None:
 
 def _check_file(name: str, path: Path) -> None:
     if not path.exists():
-        raise Unstartable(f"'{name}' does not exist; correct argv, or cwd if it is relative to it")
+        cure = "correct argv" if Path(name).is_absolute() else "correct argv or cwd"
+        raise Unstartable(f"'{name}' does not exist; {cure}")
     if not path.is_file():
         raise Unstartable(f"'{name}' is not a file; name the program itself")
     if not os.access(path, os.X_OK):

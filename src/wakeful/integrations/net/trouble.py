@@ -51,7 +51,7 @@ def translated(error: Exception, url: str, redirects_max: int) -> NoConnection |
         case aiohttp.ClientSSLError():
             said = f"no secure connection ({error}); check the certificate"
         case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
-            said = "connection refused; is it running, and on this port?"
+            said = "connection refused; is the server running on this port?"
         case aiohttp.ClientConnectorError(os_error=OSError(strerror=reason)):
             said = f"cannot connect ({reason})"
         case aiohttp.InvalidURL():

@@ -1,17 +1,21 @@
 """The plain path, in PostgreSQL. Locks are taken in the usual order: cadences, then runs, each by id."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import PRIORITIES, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsSucceeded, SchedulesDone
+from wakeful.ports.changes import Change, RunsAdded, RunsSaved, RunsSucceeded, SchedulesDone
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.plans import ALARM_SCHEDULE
 from wakeful.stores.postgres.alarms import MOVE
 from wakeful.stores.postgres.connection import Session
-from wakeful.stores.postgres.rows import arrays_of, ids, int_array, unnest_of, update_some
+from wakeful.stores.postgres.lanes import FREE as FREE_LANES
+from wakeful.stores.postgres.lanes import LOCK as LOCK_LANES
+from wakeful.stores.postgres.rows import arrays_of, ids, int_array, text_array, texts, unnest_of, update_some
+from wakeful.stores.postgres.runs import CLAIM, claim_params
+from wakeful.stores.shared.database import columns_of
 from wakeful.stores.shared.plain import CLEAR, CLOSED, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
 
 _TEXTS: Final = frozenset({"kind", "trigger", "rung", "lane"})
@@ -52,10 +56,47 @@ WHERE run_id = ANY($1::bigint[]) AND owner = $2 AND outcome = 'running'
 ORDER BY run_id FOR UPDATE
 """
 
-# Close runs, and free their schedules or finish them.
-CLOSE = f"UPDATE runs SET {CLOSED}, ended_at = $2 WHERE run_id = ANY($1::bigint[])"
-FREE = f"UPDATE cadences SET {FREED}, last_success_at = $2 WHERE schedule_id = ANY($1::bigint[])"
-FINISH = f"UPDATE cadences SET {DONE}, last_success_at = $2, state_at = $2 WHERE schedule_id = ANY($1::bigint[])"
+# Close runs, and free their schedules or finish them; returns how many rows were written. All of them are locked.
+SETTLE = f"""
+WITH closed AS (
+  UPDATE runs SET {CLOSED}, ended_at = $4 WHERE run_id = ANY($1::bigint[]) RETURNING 1
+), freed AS (
+  UPDATE cadences SET {FREED}, last_success_at = $4 WHERE schedule_id = ANY($2::bigint[]) RETURNING 1
+), finished AS (
+  UPDATE cadences SET {DONE}, last_success_at = $4, state_at = $4 WHERE schedule_id = ANY($3::bigint[]) RETURNING 1
+)
+SELECT (SELECT count(*) FROM closed), (SELECT count(*) FROM freed) + (SELECT count(*) FROM finished)
+"""
+
+# For each of these lanes, which are locked: whether the lanes cannot be passed on because a waiting run is due or one
+# that needs a label waits for a lane; the first waiting run; and its row, locked, if it is due. A run that another node
+# has locked is not waited for: runs are locked before lanes.
+_DUE_RUN = "EXISTS (SELECT 1 FROM alarms WHERE kind = 'run' AND priority = {priority} AND parked = 0 AND due_at <= $2)"
+SUCCESSORS = f"""
+SELECT {" OR ".join(_DUE_RUN.format(priority=priority) for priority in PRIORITIES)} OR EXISTS (
+  SELECT 1 FROM alarms WHERE lane = ANY($1::text[]) AND parked = 3 AND kind = 'run' AND due_at IS NOT NULL
+), first.ref, run.*
+FROM unnest($1::text[]) AS held (lane)
+LEFT JOIN LATERAL (
+  SELECT ref, due_at FROM alarms
+  WHERE alarms.lane = held.lane AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
+  ORDER BY lane, priority, due_at, ref LIMIT 1
+) AS first ON true
+LEFT JOIN LATERAL (
+  SELECT {columns_of(Run, "runs")} FROM runs
+  WHERE run_id = first.ref AND first.due_at <= $2 AND outcome = 'waiting' FOR UPDATE SKIP LOCKED
+) AS run ON true
+"""
+
+# Claim successors, remove their alarms, and give them their lanes; lanes without one become free.
+PASS_ON = f"""
+WITH gone AS (
+  DELETE FROM alarms WHERE kind = 'run' AND ref = ANY($1::bigint[])
+), passed AS (
+  UPDATE lanes SET holder = ($11::bigint[])[array_position($10::text[], lane)] WHERE lane = ANY($10::text[])
+)
+{CLAIM}
+"""
 
 
 class PostgresPlainPath:
@@ -90,12 +131,33 @@ class PostgresPlainPath:
         freed = [run.schedule_id for run in held if run.run_id not in last]
         done = [run for run in held if run.run_id in last]
         closed = {run.run_id for run in held}
-        if freed:
-            self._session.save(FREE, len(freed), ids(freed), now)
-        if done:
-            self._session.save(FINISH, len(done), ids(run.schedule_id for run in done), now)
-            self._changes.append(SchedulesDone(done))
         if held:
-            self._session.save(CLOSE, len(closed), ids(closed), now)
+            written = self._session.change_returning(
+                SETTLE, ids(closed), ids(freed), ids(run.schedule_id for run in done), now
+            )
+            if written != [(len(closed), len(closed))]:
+                raise LookupError(f"of {len(closed)} runs and as many schedules, only {written} could be written")
+            self._changes += [SchedulesDone(done)] if done else []
             self._changes.append(RunsSucceeded(held, now))
         return closed
+
+    def successors(self, held: Mapping[str, int], *, now: Instant) -> list[Run] | None:
+        if dict(self._session.rows(LOCK_LANES, texts(held))) != dict(held):
+            return None
+        found: list[Run] = []
+        for are_others_due, ref, *columns in self._session.rows(SUCCESSORS, texts(held), now):
+            row = Run._make(columns)
+            if are_others_due or row.run_id != ref:
+                return None
+            if ref is not None:
+                found.append(row)
+        return found
+
+    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
+        if not successors:
+            self._session.change(FREE_LANES, texts(held))
+            return
+        holders = dict.fromkeys(held) | {run.lane: run.run_id for run in successors if run.lane is not None}
+        params = [*claim_params(successors), text_array(list(holders)), int_array(holders.values())]
+        self._session.save(PASS_ON, len(successors), *params)
+        self._changes.append(RunsSaved(successors))

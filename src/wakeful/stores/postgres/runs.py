@@ -99,6 +99,12 @@ CLAIM = update_some(
 _CLAIMED: Final = ("run_id", *CLAIMED_COLUMNS)
 _claimed = attrgetter(*_CLAIMED)
 
+
+def claim_params(rows: Sequence[Run]) -> list[str]:
+    """The parameters of `CLAIM`."""
+    return arrays_of(list(map(_claimed, rows)), _CLAIMED, _TEXTS)
+
+
 # Update whole rows, except their keys.
 SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
 
@@ -320,7 +326,7 @@ class PostgresRuns:
 
     def claim_many(self, rows: Sequence[Run]) -> None:
         if rows:
-            self._session.save(CLAIM, len(rows), *arrays_of(list(map(_claimed, rows)), _CLAIMED, _TEXTS))
+            self._session.save(CLAIM, len(rows), *claim_params(rows))
             self._changes.append(RunsSaved(rows))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:

@@ -71,8 +71,9 @@ JOIN runs ON runs.run_id = cadences.last_row_id JOIN nodes ON nodes.node_id = ru
 WHERE cadences.schedule_id IN :schedule_ids
 """
 
-# Delete old voided incarnations that own nothing.
-PRUNE = f"DELETE FROM nodes WHERE voided_at < :before AND NOT {_OWNS} RETURNING node_id"
+# Delete old voided incarnations that own nothing. A wrong clock may have voided a live node in 1970, so the lease must
+# be old as well: a live node looks for the lease that it wrote, and would take a missing row for a loss of the store.
+PRUNE = f"DELETE FROM nodes WHERE voided_at < :before AND lease_until < :before AND NOT {_OWNS} RETURNING node_id"
 
 
 class SharedNodes:

@@ -1,15 +1,20 @@
 """The plain path, in SQLite. There is one writer, so reading a row is locking it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from sqlite3 import Connection
 
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import PRIORITIES, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsSucceeded, SchedulesDone
+from wakeful.ports.changes import Change, RunsAdded, RunsSaved, RunsSucceeded, SchedulesDone
 from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.plans import ALARM_RUN
+from wakeful.stores.shared.database import columns_of
 from wakeful.stores.shared.plain import CLEAR, CLOSED, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
-from wakeful.stores.sqlite.rows import ids
+from wakeful.stores.sqlite.alarms import REMOVE
+from wakeful.stores.sqlite.lanes import FREE as FREE_LANE
+from wakeful.stores.sqlite.rows import ids, texts
+from wakeful.stores.sqlite.runs import CLAIM, claimed_values
 
 # Schedules whose alarm is due, oldest first.
 DUE = f"""
@@ -46,6 +51,33 @@ _THESE = "IN (SELECT value FROM json_each(:ids))"
 CLOSE = f"UPDATE runs SET {CLOSED}, ended_at = :now WHERE run_id {_THESE}"
 FREE = f"UPDATE cadences SET {FREED}, last_success_at = :now WHERE schedule_id {_THESE}"
 FINISH = f"UPDATE cadences SET {DONE}, last_success_at = :now, state_at = :now WHERE schedule_id {_THESE}"
+
+# Whether a waiting run is due, or one that needs a label waits for one of these lanes.
+_DUE_RUN = (
+    "EXISTS (SELECT 1 FROM alarms INDEXED BY alarms_due WHERE kind = 'run' AND priority = {priority} AND parked = 0"
+    " AND due_at IS NOT NULL AND due_at <= :now)"
+)
+OTHERS_DUE = f"""
+SELECT {" OR ".join(_DUE_RUN.format(priority=priority) for priority in PRIORITIES)} OR EXISTS (
+  SELECT 1 FROM json_each(:lanes) AS held CROSS JOIN alarms INDEXED BY alarms_parked_labelled ON lane = held.value
+  WHERE parked = 3 AND kind = 'run' AND due_at IS NOT NULL
+)
+"""
+
+# The first waiting run of each of these lanes, the holder of the lane, and whether the run may take it.
+SUCCESSORS = f"""
+SELECT lanes.lane, holder, alarms.due_at <= :now AND outcome = 'waiting', {columns_of(Run, "runs")}
+FROM json_each(:lanes) AS held
+CROSS JOIN alarms ON alarms.kind = 'run' AND ref = (
+  SELECT ref FROM alarms AS waiting INDEXED BY alarms_parked
+  WHERE waiting.lane = held.value AND parked = 1 AND kind = 'run' AND due_at IS NOT NULL
+  ORDER BY priority, due_at, ref LIMIT 1
+)
+LEFT JOIN lanes ON lanes.lane = held.value LEFT JOIN runs ON run_id = ref
+"""
+
+# Give a lane to the next run.
+HAND_OVER = "UPDATE lanes SET holder = ? WHERE lane = ?"
 
 
 class SqlitePlainPath:
@@ -92,3 +124,26 @@ class SqlitePlainPath:
             self._connection.execute(CLOSE, {"ids": ids(closed), "now": now})
             self._changes.append(RunsSucceeded(held, now))
         return closed
+
+    def successors(self, held: Mapping[str, int], *, now: Instant) -> list[Run] | None:
+        wanted = {"lanes": texts(held), "now": now}
+        ((are_others_due,),) = self._connection.execute(OTHERS_DUE, wanted).fetchall()
+        if are_others_due:
+            return None
+        found: list[Run] = []
+        for lane, holder, may_take, *columns in self._connection.execute(SUCCESSORS, wanted):
+            if not may_take or holder != held.get(lane):
+                return None
+            found.append(Run._make(columns))
+        return found
+
+    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
+        passed_on = {run.lane for run in successors}
+        freed = [item for item in held.items() if item[0] not in passed_on]
+        if freed:
+            self._connection.executemany(FREE_LANE, freed)
+        if successors:
+            self._connection.executemany(HAND_OVER, [(run.run_id, run.lane) for run in successors])
+            self._connection.execute(REMOVE, (ALARM_RUN, ids(run.run_id for run in successors)))
+            self._connection.executemany(CLAIM, map(claimed_values, successors))
+            self._changes.append(RunsSaved(successors))

@@ -48,7 +48,7 @@ _closed = attrgetter(*CLOSED_COLUMNS, "run_id")
 # Update a run that waited and was claimed: only the columns that claiming changes.
 _CLEARED = ", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL"
 CLAIM = update("runs", key="run_id", columns=CLAIMED_COLUMNS, also=_CLEARED)
-_claimed = attrgetter(*CLAIMED_COLUMNS, "run_id")
+claimed_values = attrgetter(*CLAIMED_COLUMNS, "run_id")
 
 # The fences of those a node is running.
 FENCES = """
@@ -254,7 +254,7 @@ class SqliteRuns:
             self._changes.append(RunsSaved(rows))
 
     def claim_many(self, rows: Sequence[Run]) -> None:
-        self._connection.executemany(CLAIM, map(_claimed, rows))
+        self._connection.executemany(CLAIM, map(claimed_values, rows))
         if rows:
             self._changes.append(RunsSaved(rows))
 
