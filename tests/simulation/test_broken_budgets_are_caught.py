@@ -93,7 +93,7 @@ def an_unset_clock_dates_what_was_spent(patch: Patch) -> None:
             pytest.param(a_day_begins_with_nothing, "L7 money", WRONG_CLOCKS, id="clock came back"),
             pytest.param(an_unset_clock_dates_what_was_spent, "L7 money", WRONG_CLOCKS, id="clock not set"),
         ],
-        every=4,
+        every=9,
     ),
 )
 def test_a_broken_protection_is_caught(

@@ -28,6 +28,7 @@ from wakeful.features.heartbeat import state as standing
 from wakeful.features.quota import rows, wake_runs, waking
 from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.schedules import replies
+from wakeful.features.schedules import runs as schedule_runs
 from wakeful.features.workflows import consumers as looking
 from wakeful.features.workflows import settling
 from wakeful.ports.channel import OutgoingMessage, Sent, Unsent
@@ -50,6 +51,10 @@ POST = Climate(
     days=2, outages_per_day=3, steps_per_day=4, deeds_per_day=80, crash_per_commit=0.02, outage_max=DAY // 4,
     schedules=2, pace=DAY, inhabitants=frozenset({"outbox"}),
 )  # fmt: skip
+SLEEPERS = replace(
+    POST, days=1, nodes=2, outages_per_day=0, steps_per_day=0, freezes_per_day=150, deeds_per_day=400,
+    crash_per_commit=0, lease=10 * MINUTE,
+)  # fmt: skip
 
 
 def nobody_claims(patch: Patch) -> None:
@@ -60,6 +65,12 @@ def nobody_claims(patch: Patch) -> None:
 def claims_end_with_the_wall(patch: Patch) -> None:
     """A clock that is moved while a letter is under way sends it again."""
     patch.setattr(Attempts, "_is_ours", lambda *_: False)
+    patch.setattr(Attempts, "_is_sending_to", lambda *_: False)  # it would wait for its own send all the same
+
+
+def sends_without_a_claim_are_forgotten(patch: Patch) -> None:
+    """A node that slept past its claim sends the next letter while its own is still under way."""
+    patch.setattr(Attempts, "_is_sending_to", lambda *_: False)
 
 
 def arrivals_are_not_noted(patch: Patch) -> None:
@@ -231,6 +242,14 @@ def beats_beyond_a_wrong_clock(patch: Patch) -> None:
     patch.setattr(heartbeat_alarms, "_anchored_behind", lambda heartbeat, cadence, _: (heartbeat, cadence))
 
 
+CANCELLED_EVENTS = replace(BEATS, meddling_per_day=20, schedules=8)
+
+
+def events_outlive_their_runs(patch: Patch) -> None:
+    """The event of a cancelled run stays in the queue."""
+    patch.setattr(schedule_runs, "with_event_withdrawn", lambda tx, run, ending: ending)
+
+
 # -- quota slots ------------------------------------------------------------------------------------------------------
 
 KEYS = Climate(
@@ -387,7 +406,11 @@ def silence_holds_up_the_others(patch: Patch) -> None:
     patch.setattr(settling, "_hold_off", stay_open)
 
 
-FIRST_SEEDS: dict[Sabotage, int] = {beats_beyond_a_wrong_clock: 8, reservations_are_not_released: 4}
+FIRST_SEEDS: dict[Sabotage, int] = {
+    beats_beyond_a_wrong_clock: 8,
+    reservations_are_not_released: 4,
+    sends_without_a_claim_are_forgotten: 1,
+}
 """Where an earlier seed holds, or takes long to break: one whose world finds it soon."""
 
 
@@ -397,6 +420,7 @@ FIRST_SEEDS: dict[Sabotage, int] = {beats_beyond_a_wrong_clock: 8, reservations_
         [
             pytest.param(nobody_claims, "L5 outbox", POST, id="no claims"),
             pytest.param(claims_end_with_the_wall, "L5 outbox", POST, id="claims end with the wall"),
+            pytest.param(sends_without_a_claim_are_forgotten, "L5 outbox", SLEEPERS, id="sends forgotten"),
             pytest.param(arrivals_are_not_noted, "L2 outbox", POST, id="arrivals not noted"),
             pytest.param(newest_first, "L1 outbox", POST, id="newest first"),
             pytest.param(give_up_at_once, "L7 outbox", POST, id="given up at once"),
@@ -437,8 +461,9 @@ FIRST_SEEDS: dict[Sabotage, int] = {beats_beyond_a_wrong_clock: 8, reservations_
             pytest.param(only_the_first_page_is_shown, "L1 workflow", CALM_FLOWS, id="the first page only"),
             pytest.param(silence_stops_a_workflow, "L9 workflow", CALM_FLOWS, id="silence stops a workflow"),
             pytest.param(silence_holds_up_the_others, "L1 workflow", CALM_FLOWS, id="silence holds up the others"),
+            pytest.param(events_outlive_their_runs, "L8 heartbeat", CANCELLED_EVENTS, id="events outlive their runs"),
         ],
-        every=4,
+        every=8,
         offset=1,
     ),
 )
@@ -458,9 +483,11 @@ def test_a_broken_law_is_caught_and_named(
     sampled(
         [
             pytest.param(POST, [0], id="outbox"),
+            pytest.param(SLEEPERS, [1], id="outbox on two nodes"),
             pytest.param(BEATS, [0, 8], id="heartbeat"),
             pytest.param(KEYS, [0], id="slots"),
             pytest.param(FLOWS, [4], id="workflows"),
+            pytest.param(CANCELLED_EVENTS, [0], id="cancelled events"),
         ],
         every=4,
         offset=2,

@@ -10,6 +10,7 @@ import pytest
 
 from sampling import sampled
 from simulation.breaking import first_violation
+from wakeful.core.run import settlement
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Wait
 from wakeful.core.run.transitions import waiting
@@ -22,7 +23,8 @@ from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.time.timing import next_after
 from wakeful.engine import claiming, labels, settling
 from wakeful.engine import engine as engine_module
-from wakeful.features.schedules import alarms, commands, plain, runs
+from wakeful.engine.membership import Membership
+from wakeful.features.schedules import alarms, backfilling, commands, plain, runs
 from wakeful.features.schedules.backfilling import BackfillAlarms
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.backfills import Backfill
@@ -115,6 +117,26 @@ def backfills_start_over(patch: Patch) -> None:
     )
 
 
+def replays_are_open_runs(patch: Patch) -> None:
+    """A replayed run takes the place of the schedule's open run, as a manual one does."""
+    replay = backfilling.replay
+
+    def holding(tx: Tx, run_id: int, *, now: Instant) -> int:
+        new_id = replay(tx, run_id, now=now)
+        schedule_id = tx.runs.lock([new_id])[new_id].schedule_id
+        cadence = tx.cadences.lock([schedule_id])[schedule_id]
+        if cadence.open_run_id is None:
+            tx.cadences.save_many([cadence._replace(open_run_id=new_id)])
+        return new_id
+
+    patch.setattr(backfilling, "replay", holding)
+
+
+def replays_count_as_errors(patch: Patch) -> None:
+    """The result of a replayed run changes the health of its schedule, as that of a planned one does."""
+    patch.setattr(settlement, "BACKFILLED", frozenset({"backfill"}))
+
+
 def lanes_for_everyone(patch: Patch) -> None:
     """Whoever asks for a lane gets it."""
 
@@ -203,6 +225,11 @@ def excluded_days_last_longer(patch: Patch) -> None:
     patch.setattr(Terms, "excluded", longer)
 
 
+def leases_ahead_are_taken_at_once(patch: Patch) -> None:
+    """When the clock has gone back, nobody waits for the others to renew."""
+    patch.setattr(Membership, "doubt_leases", lambda *_: None)
+
+
 def any_node_takes_it(patch: Patch) -> None:
     """Nodes take what needs a label that they do not have."""
     patch.setattr(alarms, "may_take", lambda queue, labels: True)
@@ -224,9 +251,13 @@ ROUGH = Climate(days=6, crash_per_commit=0.05, schedules=8, pace=20 * MINUTE)
 BUSY_PEOPLE = Climate(days=6, deeds_per_day=80, schedules=10, pace=20 * MINUTE)
 WRONG_CLOCKS = Climate(days=20, steps_per_day=1, wrong_clocks_per_day=0.3, schedules=6)
 FREEZING = Climate(days=10, nodes=2, freezes_per_day=20, lease=HOUR, schedules=10, pace=HOUR, crash_per_commit=0)
+STEPS_BACK = Climate(days=10, nodes=2, steps_per_day=2, lease=HOUR, schedules=6, pace=3 * HOUR)
 CANCELLING = Climate(days=6, cancels_per_day=60, crash_per_commit=0.02, schedules=10, pace=20 * MINUTE)
 BACKFILLING = Climate(
     days=6, backfills_per_day=6, outages_per_day=1, outage_max=DAY, crash_per_commit=0.02, schedules=8, pace=HOUR
+)
+REPLAYING = Climate(
+    days=4, meddling_per_day=10, meddling_min=10, crash_per_commit=0.02, deeds_per_day=20, schedules=8, pace=HOUR
 )
 HOLIDAYS = Climate(days=10, holidays_per_day=1, outages_per_day=1, outage_max=DAY, schedules=8, pace=HOUR)
 SEEDS = 12
@@ -239,6 +270,8 @@ CLIMATES = {
     "cancelling": CANCELLING,
     "backfilling": BACKFILLING,
     "holidays": HOLIDAYS,
+    "steps back": STEPS_BACK,
+    "replaying": REPLAYING,
 }
 
 
@@ -270,8 +303,11 @@ def _make_answers_late(patch: Patch) -> None:
             pytest.param(plain_path_knows_no_holidays, "L2", HOLIDAYS, 0, id="plain path knows no holidays"),
             pytest.param(catch_up_on_excluded_days, "L2", HOLIDAYS, 0, id="catch-up on excluded days"),
             pytest.param(excluded_days_last_longer, "L1", HOLIDAYS, 0, id="excluded days last longer"),
+            pytest.param(leases_ahead_are_taken_at_once, "L6", STEPS_BACK, 0, id="leases ahead of the clock"),
+            pytest.param(replays_are_open_runs, "L5", REPLAYING, 0, id="replays are open runs"),
+            pytest.param(replays_count_as_errors, "L3", REPLAYING, 0, id="replays count as errors"),
         ],
-        every=6,
+        every=12,
     ),
 )
 def test_a_broken_law_is_caught_and_named(

@@ -143,7 +143,7 @@ def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path:
             pytest.param(missing_channels_end_their_letters, "L7 outbox", PAGED, id="missing channels end letters"),
             pytest.param(prompts_without_a_reply_say_nothing, "L8 outbox", TALK, id="prompts without a reply"),
         ],
-        every=4,
+        every=8,
         offset=1,
     ),
 )

@@ -125,7 +125,7 @@ def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path:
                 alarms_of_a_clock_that_was_ahead, "L9", OFTEN_WRONG_CLOCKS, id="left to a clock that was ahead"
             ),
         ],
-        every=3,
+        every=7,
         offset=1,
     ),
 )

@@ -127,22 +127,31 @@ def test_a_lease_from_a_clock_that_was_ahead_ends_with_its_node(
     World(seed, climate, limits, tmp_path, assemble).run()
 
 
+@pytest.mark.torture
 def test_an_edit_on_a_clock_that_is_not_set_moves_nothing_back() -> None:
     """A schedule that is done is given a new timing while the clock says 1970: what is planned stays planned."""
-    simulate(173, inhabitants=frozenset())
+    simulate(173, inhabitants=frozenset(), is_left_alone=True)
 
 
 @pytest.mark.parametrize(
     ("seed", "days", "inhabitants"),
     [
-        pytest.param(8083, 3.3, {"heartbeat", "outbox"}, id="a beat that joins a turn is due with it"),
-        pytest.param(6037, 1.7, {"heartbeat", "outbox"}, id="a gap nobody could cut ends where the clock came back to"),
+        pytest.param(
+            8083, 3.3, {"heartbeat", "outbox"}, marks=pytest.mark.torture, id="a beat that joins a turn is due with it"
+        ),
+        pytest.param(
+            6037,
+            1.7,
+            {"heartbeat", "outbox"},
+            marks=pytest.mark.torture,
+            id="a gap nobody could cut ends where the clock came back to",
+        ),
         pytest.param(307, 0.2, {"money", "outbox"}, id="an agent's output is not its reply"),
     ],
 )
 def test_worlds_that_were_broken_hold(seed: int, days: float, inhabitants: set[str]) -> None:
     """Each as far as it was broken, or a little further."""
-    simulate(seed, days=days, inhabitants=frozenset(inhabitants))
+    simulate(seed, days=days, inhabitants=frozenset(inhabitants), is_left_alone=True)
 
 
 def test_an_answer_that_comes_with_the_deadline_is_not_thrown_away() -> None:

@@ -304,6 +304,21 @@ def test_l3_what_is_spent_has_no_next() -> None:
     check(laws.is_forward("x", cadence(3, None), Manual()), "L3", None)
 
 
+def test_l3_runs_of_past_instants_count_for_nothing() -> None:
+    """Neither as errors nor as the last run; another run in the same commit may."""
+    asked, own = run(priority=2, trigger="replay", outcome="failed"), run(2, outcome="failed")
+    before = cadence(consecutive_errors=1)
+    counted, last = cadence(consecutive_errors=2), cadence(consecutive_errors=1, last_outcome="failed")
+    for after, shifts, words in (
+        (before, [Shift(None, asked)], None),
+        (counted, [Shift(None, asked)], "counts as a run of the plan"),
+        (last, [Shift(None, asked)], "counts as a run of the plan"),
+        (counted, [Shift(None, asked), Shift(None, own)], None),
+        (counted, [Shift(None, own)], None),
+    ):
+        check(laws.backfills_count_for_nothing("x", before, after, shifts), "L3", words)
+
+
 def test_l3_done_means_that_nothing_is_left() -> None:
     """A clock that was ahead and came back leaves a schedule with instants to come, and not done."""
     done = cadence(3, None, state="done")
@@ -561,6 +576,12 @@ def test_l6_ghosts_leave() -> None:
     check(laws.ghosts_leave([seen(is_ghost=True, ended_at=5)], awake_for=HOUR, patience=MINUTE), "L6", None)
 
 
+def test_l6_lease_is_kept() -> None:
+    """It is taken from a node that was not up, and from no other."""
+    check(laws.lease_is_kept("node-0", 7, steady_for=MINUTE, lease=MINUTE), "L6", None)
+    check(laws.lease_is_kept("node-0", 7, steady_for=HOUR, lease=MINUTE), "L6", "another node took it")
+
+
 def test_l6_runs_belong_to_nodes_that_exist() -> None:
     """Running: to a node in the books. Waiting: to nobody."""
     check(laws.open_runs_have_owners("x", run(outcome="running", owner=1), frozenset({1})), "L6", None)
@@ -583,3 +604,6 @@ def test_l8_an_event_that_was_carried_is_not_cancelled(outcome: str, carried_by:
     row = run(outcome=outcome, reason="cancelled" if outcome == "unknown" else None)
     assert heartbeat_laws.is_cancelled(row)
     check(heartbeat_laws.cancelled_means_untold(event, row), "L8", words)
+    check(heartbeat_laws.cancelled_is_withdrawn(row, None), "L8", None)
+    check(heartbeat_laws.cancelled_is_withdrawn(row, event), "L8", "its event 3 is still to be told")
+    check(heartbeat_laws.cancelled_is_withdrawn(run(), event), "L8", None)

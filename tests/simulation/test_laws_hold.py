@@ -10,7 +10,7 @@ from sampling import sampled
 from worlds.population import EVERYBODY
 from worlds.replay import climate_of, simulate
 
-SHORT_WORLDS: dict[int, float] = {13: 1, 5: 2, 19: 0.5, 111: 1, 3: 1, 23: 3, 11: 0.5, 18: 60}
+SHORT_WORLDS: dict[int, float] = {13: 0.1, 5: 0.2, 11: 0.2, 19: 0.2, 111: 0.1, 18: 60}
 """Days by seed. Together: every kind of world, every inhabitant, and one, two and three nodes."""
 SEEDS = range(45)
 DAYS_MIN = 10_000
@@ -66,7 +66,7 @@ def test_a_world_is_a_function_of_its_seed(seed: int) -> None:
 
     def trace() -> list[str]:
         told: list[str] = []
-        simulate(seed, days=1, say=told.append)
+        simulate(seed, days=0.2, say=told.append)
         return told
 
     first = trace()

@@ -31,6 +31,7 @@ def parser() -> argparse.ArgumentParser:
         dest="inhabitants",
         help=f"some of {_EVERYBODY}, or nobody; the seed decides if left out",
     )
+    made.add_argument("--left-alone", action="store_true", help="nobody meddles with runs (`worlds.meddling`)")
     made.add_argument("--quiet", action="store_true", help="only say how it ended")
     return made
 
@@ -45,7 +46,10 @@ def main() -> int:
     say = None if chosen.quiet else _say
     began = time.perf_counter()
     try:
-        report = simulate(chosen.seed, days=chosen.days, nodes=chosen.nodes, inhabitants=inhabitants, say=say)
+        report = simulate(
+            chosen.seed, days=chosen.days, nodes=chosen.nodes, inhabitants=inhabitants,
+            is_left_alone=chosen.left_alone, say=say,
+        )  # fmt: skip
     except Broken as broken:
         _say(f"\n{broken}")
         return 1

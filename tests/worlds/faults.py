@@ -102,6 +102,8 @@ class Climate:
     cancels_per_day: float = 0.1
     backfills_per_day: float = 0.02
     replays_per_day: float = 0.05
+    meddling_per_day: float = 0  # cancels, replays and backfills that wait for something to act on, of each sort
+    meddling_min: int = 0  # of each sort, however short the world is
     holidays_per_day: float = 0.1  # how often the excluded days of the settings change
     nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
@@ -302,6 +304,9 @@ def draw_behaviour(rng: random.Random) -> Behaviour:
     return Behaviour("busy" if dice < 0.985 else "throttled", takes)
 
 
+CommitFault: TypeAlias = Literal["before", "after"]
+
+
 class CommitFaults:
     """Whether a node dies at this commit: before it (nothing was kept) or after it (nobody was told)."""
 
@@ -309,7 +314,7 @@ class CommitFaults:
         self._rng = rng
         self._probability = probability
 
-    def draw(self) -> Literal["before", "after"] | None:
+    def draw(self) -> CommitFault | None:
         dice = self._rng.random()
         if dice >= self._probability:
             return None

@@ -197,8 +197,10 @@ class Beating:
                 self._heard.add(before.text)
 
     def _judge_event_runs(self, tx: Tx, runs: Mapping[int, Run]) -> Iterator[str]:
-        """A schedule's event is green only when the agent has heard it."""
+        """A schedule's event is green only when the agent has heard it, and withdrawn if its run is cancelled."""
         for run in runs.values():
+            if laws.is_cancelled(run):
+                yield from laws.cancelled_is_withdrawn(run, tx.system_events.of_run(run.run_id))
             if run.kind == "schedule" and run.outcome == "succeeded" and run.run_id not in self._heard_of:
                 schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
                 if schedule is not None and is_event(schedule.slug):

@@ -54,6 +54,12 @@ def is_cancelled(run: Run) -> bool:
     return run.outcome == "cancelled" or (run.outcome == "unknown" and run.reason == CANCELLED)
 
 
+def cancelled_is_withdrawn(run: Run, event: SystemEvent | None) -> Iterator[str]:
+    """L8: a run that a person cancelled leaves no event that a later turn would tell."""
+    if event is not None and is_cancelled(run):
+        yield f"L8 heartbeat: {describe(run)}, and its event {event.event_id} is still to be told"
+
+
 def cancelled_means_untold(event: SystemEvent, run: Run) -> Iterator[str]:
     """L8: a run whose event a turn has carried may have been heard, so it is not cancelled but unknown."""
     if run.outcome == "cancelled" and event.carried_by is not None:

@@ -246,6 +246,7 @@ class Judge:
             yield from laws.has_its_alarm(book.name, after, alarm, book.rules)
         if before is not None:
             yield from laws.grid_stays(book.name, before, after, shifts)
+            yield from laws.backfills_count_for_nothing(book.name, before, after, shifts)
         own = [run for run in book.open.values() if run.priority != PRIORITY_BACKFILL]
         yield from laws.open_runs_are_few(book.name, after, own, book.rules)
         yield from laws.backfills_hold_up_nothing(book.name, after, book.rows)
@@ -340,6 +341,16 @@ class Judge:
             for row in book.open.values():
                 if row.outcome == "running":
                     yield book.name, row
+
+    def open_runs(self) -> Iterator[tuple[str, Run]]:
+        """Runs of schedules that are running or waiting, with the name of their schedule."""
+        for book in self.books.values():
+            if not book.is_beat:
+                yield from ((book.name, row) for row in book.open.values() if row.is_open)
+
+    def name_of(self, run: Run) -> str:
+        """The schedule of a run."""
+        return self.books[run.schedule_id].name
 
     def is_open(self, slug: str) -> bool:
         """Whether a schedule has a run that is running or waiting."""

@@ -108,6 +108,18 @@ def backfills_hold_up_nothing(name: str, cadence: Cadence, rows: Mapping[int, Ru
             yield f"L5 {name}: {describe(row)} holds up regular instants"
 
 
+def backfills_count_for_nothing(name: str, before: Cadence, after: Cadence, shifts: Sequence[Shift]) -> Iterator[str]:
+    """L3: errors in a row, a backoff and the schedule's last run come from runs of the plan and manual ones, never from
+    the run of a past instant, made on request."""
+    if not any(shift.after.priority == PRIORITY_BACKFILL for shift in shifts):
+        return
+    if any(shift.after.priority != PRIORITY_BACKFILL for shift in shifts):
+        return  # it may be theirs
+    is_counted = after.consecutive_errors > before.consecutive_errors
+    if is_counted or (after.last_run_at, after.last_outcome) != (before.last_run_at, before.last_outcome):
+        yield f"L3 {name}: {describe(shifts[0].after)} counts as a run of the plan: {before} is now {after}"
+
+
 def one_backfill_per_instant(name: str, row: Run, rows: Mapping[int, Run]) -> Iterator[str]:
     """L2: of the runs of one past instant, at most one has not failed."""
     if row.trigger != "backfill" or row.outcome not in ("running", "waiting", "succeeded"):
@@ -382,6 +394,14 @@ def ghosts_leave(seen: Iterable[Seen], *, awake_for: Duration, patience: Duratio
         if one.is_ghost and one.ended_at is None and awake_for > patience:
             awake = format_duration(awake_for)
             yield f"L6 node {one.node}: it lost the lease, is awake for {awake}, and run {one.run_id} goes on there"
+
+
+def lease_is_kept(name: str, node_id: int, *, steady_for: Duration, lease: Duration) -> Iterator[str]:
+    """L6: the lease of a node is taken when it died, stood still, is leaving, or the clock went forward past it; not
+    because the clock went back, and the lease lies ahead of it. `steady_for`: how long nothing of that happened."""
+    if steady_for > lease:
+        long = format_duration(steady_for)
+        yield f"L6 {name}: it was up for {long} and renewed its lease, and another node took it (node {node_id})"
 
 
 def open_runs_have_owners(name: str, run: Run, nodes: frozenset[int]) -> Iterator[str]:

@@ -3,7 +3,7 @@
 Killing it leaves nothing behind but what was committed: every boot has its own store handle, clock and engine.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -22,7 +22,7 @@ from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import Process
 from worlds import laws
-from worlds.faults import Deed
+from worlds.faults import CommitFault, Deed
 from worlds.holidays import ZONE
 from worlds.inhabitants import Act, Arriving, Boot, Tenant, Wrapping
 from worlds.laws import Ending
@@ -48,6 +48,7 @@ class Machine:
         self.awake_since = 0
         self.ticks = 0
         self.is_stopping = False  # it lets things end, and begins nothing
+        self.doom: tuple[int, CommitFault] | None = None  # it dies of a commit, after so many others
         self._process: Process | None = None
         self._store: SqliteStore | None = None
         self._watcher: _Watcher | None = None
@@ -62,6 +63,19 @@ class Machine:
     @property
     def is_awake(self) -> bool:
         return self._process is not None and self._process.is_awake and self._system is not None
+
+    @property
+    def node_id(self) -> int | None:
+        """The incarnation that it takes itself for."""
+        return None if self._system is None else self._system.engine.node_id
+
+    @property
+    def steady_since(self) -> int | None:
+        """True time since which it has been up without a break; None if it is not."""
+        boot = self._boot
+        if boot is None or boot.is_still or self.is_stopping:
+            return None
+        return max(boot.began_at, boot.disturbed_at)
 
     def boot(self) -> None:
         """Start a new process."""
@@ -140,6 +154,19 @@ class Machine:
         """Carry out what a person asks of this machine."""
         if self._process is not None and self._system is not None:
             self._process.start(self._carry_out(self._system, deed, slug))
+
+    def run_errand(self, errand: Callable[[System], Coroutine[Any, Any, None]]) -> None:
+        """Do something for a person, as far as this process lives."""
+        if self._process is not None and self._system is not None:
+            self._process.start(errand(self._system))
+
+    def next_doom(self) -> CommitFault | None:
+        """Whether it dies of the commit that it makes now."""
+        if self.doom is None:
+            return None
+        commits, side = self.doom
+        self.doom = (commits - 1, side) if commits else None
+        return None if commits else side
 
     def read_settings(self) -> None:
         """The settings changed."""
@@ -261,10 +288,11 @@ class Machine:
     def _die(self) -> None:
         """Nothing of the process runs after this. Programs it started go on."""
         process, store, watcher, system, boot = self._process, self._store, self._watcher, self._system, self._boot
-        self._process = self._store = self._watcher = self._system = self._clock = self._boot = None
+        self._process = self._store = self._watcher = self._system = self._clock = self._boot = self.doom = None
         if process is None or store is None or watcher is None or boot is None:
             return
         process.kill()
+        self.world.meddlers.died(self)
         boot.is_alive = False
         watcher.is_doomed = True
         node = None if system is None else system.engine.node_id
@@ -294,7 +322,7 @@ class _Watcher:
         self.is_doomed = False
         self._world = world
         self._machine = machine
-        self._fault: str | None = None
+        self._fault: CommitFault | None = None
 
     def group_size(self, waiting: int) -> int:
         return self._world.commit_faults.group_size(waiting)
@@ -302,7 +330,8 @@ class _Watcher:
     def before_commit(self) -> None:
         if self.is_doomed:
             raise Crashed
-        self._fault = self._world.commit_faults.draw()
+        drawn, doomed = self._world.commit_faults.draw(), self._machine.next_doom()
+        self._fault = doomed or drawn
         if self._fault == "before":
             self._machine.crash()
             raise Crashed

@@ -1,6 +1,6 @@
 """The law of the plain path: what it writes is what the general path would have decided."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from wakeful.core.run.results import Done
@@ -67,6 +67,31 @@ class _Watched:
             if run.run_id in settled:
                 self._report(self._settled(runs[run.run_id], cadences[run.schedule_id], run, node_id, now))
         return settled
+
+    def successors(self, held: Mapping[str, int], *, now: Instant) -> list[Run] | None:
+        found = self._path.successors(held, now=now)
+        if found is not None:
+            chosen = self._chosen(held, now)
+            if sorted(found) != sorted(chosen):
+                wrong = [describe(run) for run in found], [describe(run) for run in chosen]
+                self._report([f"L5 the plain path passes {held} on to {wrong[0]}; comparing chooses {wrong[1]}"])
+        return found
+
+    def _chosen(self, held: Mapping[str, int], now: Instant) -> list[Run]:
+        """The runs that are due once these lanes are free. It is tried and undone."""
+        execute = self._tx.lanes._connection.execute  # type: ignore[attr-defined]  # worlds run on SQLite
+        execute("SAVEPOINT chosen")
+        self._tx.lanes.free_many(list(held.items()))
+        due = self._tx.runs.due(now=now, limit=len(held) + 1)
+        execute("ROLLBACK TO chosen")
+        execute("RELEASE chosen")
+        return due
+
+    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
+        self._path.pass_on(held, successors)
+        written = self._tx.runs.lock([row.run_id for row in successors])
+        wrong = [describe(row) for row in successors if written.get(row.run_id) != row]
+        self._report(f"L2 the plain path wrote {row} otherwise than it was claimed" for row in wrong)
 
     def _compiled(self, schedule_id: int, version: int) -> Compiled:
         schedule = self._tx.schedules.by_ids([schedule_id])[schedule_id]

@@ -23,10 +23,18 @@ from worlds.world import Report, Say, World
 
 
 def climate_of(
-    seed: int, *, days: float | None = None, nodes: int | None = None, inhabitants: frozenset[str] | None = None
+    seed: int,
+    *,
+    days: float | None = None,
+    nodes: int | None = None,
+    inhabitants: frozenset[str] | None = None,
+    is_left_alone: bool = False,
 ) -> tuple[Climate, Limits]:
-    """What kind of world a seed stands for; days, nodes and inhabitants may be chosen instead."""
+    """What kind of world a seed stands for; days, nodes and inhabitants may be chosen instead. In one that is left
+    alone nobody meddles with runs, as in all worlds once."""
     climate, limits = _climate_of(seed, days, nodes)
+    if is_left_alone:
+        climate = replace(climate, meddling_per_day=0, meddling_min=0)
     there = draw_inhabitants(seed, climate.inhabitants) if inhabitants is None else inhabitants
     return replace(climate, inhabitants=there), limits
 
@@ -52,6 +60,8 @@ def _long(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
         nights=rng.choice((0, 0.95, 0.95)),
         lease=DAY,
         outage_max=60 * DAY,
+        meddling_per_day=0.03,
+        meddling_min=8,
         pace=DAY,
     )
     room = rng.choice((3, 64))
@@ -72,6 +82,8 @@ def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
         crash_per_commit=0.01,
         lease=10 * MINUTE,
         outage_max=12 * HOUR,
+        meddling_per_day=3,
+        meddling_min=8,
         pace=20 * MINUTE,
     )
     room = rng.choice((1, 3, 64))
@@ -96,6 +108,8 @@ def _crowd(rng: random.Random, days: float | None, nodes: int) -> tuple[Climate,
         crash_per_commit=0.006,
         lease=lease,
         outage_max=DAY,
+        meddling_per_day=1.5,
+        meddling_min=8,
         pace=2 * HOUR,
     )
     limits = Limits(concurrency_max=rng.choice((2, 4, 8)), lease=lease, renew_every=lease // 3, sleep_max=lease // 2)
@@ -116,6 +130,8 @@ def _everyday(rng: random.Random, days: float | None, nodes: int) -> tuple[Clima
         crash_per_commit=0.001,
         lease=Limits().lease,
         outage_max=HOUR,
+        meddling_per_day=10,
+        meddling_min=8,
         pace=10 * MINUTE,
     )
     return climate, Limits(concurrency_max=rng.choice((2, 64)))
@@ -127,12 +143,13 @@ def simulate(
     days: float | None = None,
     nodes: int | None = None,
     inhabitants: frozenset[str] | None = None,
+    is_left_alone: bool = False,
     folder: Path | None = None,
     assembled_by: Assemble = assemble,
     say: Say | None = None,
 ) -> Report:
     """Run one world to its end; raises `Broken`, with the seed and how to replay it, at the first broken law."""
-    climate, limits = climate_of(seed, days=days, nodes=nodes, inhabitants=inhabitants)
+    climate, limits = climate_of(seed, days=days, nodes=nodes, inhabitants=inhabitants, is_left_alone=is_left_alone)
     if folder is not None:
         return World(seed, climate, limits, folder, assembled_by, say).run()
     with tempfile.TemporaryDirectory(prefix="wakeful-world-") as name:

@@ -168,7 +168,9 @@ class System(Protocol):
 
     async def cancel(self, slug: str) -> tuple[int, int]: ...
 
-    async def backfill(self, slug: str) -> None: ...
+    async def cancel_run(self, run_id: int) -> int: ...
+
+    async def backfill(self, slug: str, *, instants_max: int = 50) -> int: ...
 
     async def replay(self, slug: str) -> None: ...
 
@@ -284,15 +286,26 @@ class Shipped:
 
         return await self._do(cancel)
 
-    async def backfill(self, slug: str) -> None:
-        """Run what did not succeed in the last two days, unless it is far too much."""
+    async def cancel_run(self, run_id: int) -> int:
+        """Cancel this run; returns its last attempt."""
 
-        def backfill(tx: Tx, now: Instant) -> None:
+        def cancel(tx: Tx, now: Instant) -> int:
+            cancelling.cancel(tx, run_id, hooks=self._parts.hooks, now=now)
+            return tx.runs.lock([run_id])[run_id].attempt
+
+        return await self._do(cancel)
+
+    async def backfill(self, slug: str, *, instants_max: int = 50) -> int:
+        """Run what did not succeed in the last two days, unless it is far too much; returns how many instants."""
+
+        def backfill(tx: Tx, now: Instant) -> int:
             terms = self._parts.terms.value
             wanted = backfilling.backfill_of(tx, slug, since=max(0, now - 2 * DAY), until=now, terms=terms, now=now)
-            backfilling.start(tx, wanted._replace(instants=wanted.instants[:50]), "backfill", now=now)
+            chosen = wanted.instants[:instants_max]
+            backfilling.start(tx, wanted._replace(instants=chosen), "backfill", now=now)
+            return len(chosen)
 
-        await self._do(backfill)
+        return await self._do(backfill)
 
     async def replay(self, slug: str) -> None:
         """Run once more what ran last and has ended."""

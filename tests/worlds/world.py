@@ -28,7 +28,7 @@ from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration, Inst
 from wakeful.engine.limits import Limits
 from wakeful.ports.action import Fire
 from wakeful.ports.clock import Moment
-from wakeful.ports.store import Tx
+from wakeful.ports.store import Node, Tx
 from wakeful.stores.sqlite.connection import connect, open_reader
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.testing.virtual_clock import EPOCH, Wall
@@ -55,6 +55,7 @@ from worlds.inhabitants import Act
 from worlds.judge import Broken, Judge
 from worlds.laws import Ending, Seen
 from worlds.machine import Machine
+from worlds.meddling import TOUCHES, Meddlers, Meddling, draw_meddling
 from worlds.population import settle_in
 from worlds.system import Assemble, run_on_for
 
@@ -76,7 +77,7 @@ class Report(NamedTuple):
     rows: int
     crashes: int
     boots: int
-    outside: Mapping[str, int]  # what inhabitants saw, in numbers
+    outside: Mapping[str, int]  # what people did to runs, and what inhabitants saw, in numbers
 
 
 class World:
@@ -102,12 +103,17 @@ class World:
         self.commit_faults = CommitFaults(commit_rng, probability=climate.crash_per_commit)
         self.ticks = self.attempts = self.crashes = self.boots = 0
         self.stepped_at = -1  # true time when the wall was last moved
+        self._advanced_at = -1  # and when it was last moved forward
+        self._voided: set[int] = set()  # nodes that were seen to have lost their lease
         self.slugs: dict[str, None] = {}  # those a person was told are there
         self.attended_at: dict[str, int] = {}
         self.cancelled: dict[int, int] = {}  # runs a person asked to cancel, and their last attempt then
         self._say = say
         self._named = 0
         self._steps = 0  # what the wall was moved by for good
+        meddling_rng, meddlers_rng = streams(seed, "meddling", "meddlers")
+        self._meddling = draw_meddling(meddling_rng, climate)
+        self.meddlers = Meddlers(meddlers_rng, self, climate)
         self.inhabitants = settle_in(seed, climate, self, folder)
         self._machines = [Machine(self, index) for index in range(climate.nodes)]
         self._broken: asyncio.Future[None] = self.loop.create_future()
@@ -136,14 +142,16 @@ class World:
         climate = self.climate
         return Report(
             self.seed, climate.days, climate.nodes, self.judge.looks, self.ticks, self.attempts, rows, self.crashes,
-            self.boots, {what: count for one in self.inhabitants for what, count in one.figures().items()},
+            self.boots, self.meddlers.figures() | {
+                what: count for one in self.inhabitants for what, count in one.figures().items()
+            },
         )  # fmt: skip
 
     async def _main(self) -> None:
         maker = SqliteStore.open_inline(self.path, hook=_Calm())
         await maker.close()
         connection = connect(self.path)
-        take_notes(connection, [touch for one in self.inhabitants for touch in one.touches])
+        take_notes(connection, [*TOUCHES, *(touch for one in self.inhabitants for touch in one.touches)])
         connection.close()
         self._observer = open_reader(self.path)
         self._notes = Notes(self._observer)
@@ -163,10 +171,11 @@ class World:
         for _ in range(self.rng.randint(2, self.climate.schedules)):
             self._do(Deed(0, "add", 0.0, self._definition(self.rng)))
             await asyncio.sleep(self.rng.random())
-        troubles: list[Trouble | Act | Holidays] = [*draw_troubles(self.rng, self.climate, self._definition)]
+        troubles: list[Trouble | Act | Holidays | Meddling] = [*draw_troubles(self.rng, self.climate, self._definition)]
         near = [trouble.at for trouble in troubles if not isinstance(trouble, Deed)]
         troubles += [act for one in self.inhabitants for act in one.draw_acts(near)]
         troubles += self._holidays
+        troubles += self._meddling
         for trouble in sorted(troubles, key=lambda trouble: trouble.at):
             await self._until(trouble.at)
             self.say(lambda trouble=trouble: str(trouble))  # type: ignore[misc]
@@ -193,6 +202,7 @@ class World:
         when = f"after {format_duration(self.loop.now_ms)}, the wall says {format_instant(self.wall.read())}"
         command = f"python -m worlds --seed {self.seed} --days {self.climate.days:g}"
         command += f" --nodes {self.climate.nodes}"
+        command += "" if self.climate.meddling_min else " --left-alone"
         command += f" --with {','.join(sorted(self.climate.inhabitants)) or 'nobody'}"
         text = "\n  ".join(found[:8])
         self._broken.set_exception(Broken(f"seed {self.seed}, {when}:\n  {text}\nreplay it: {command}"))
@@ -227,10 +237,24 @@ class World:
             now, pruned_before = self.wall.read(), self._true_wall() - kept
             facts = read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
             found += self.judge.look(facts, now=now, pruned_before=pruned_before)
+            found += self._judge_leases(facts.nodes)
+            self.meddlers.look(self._observer.tx, touched.others, facts.runs)
             for inhabitant in self.inhabitants:
                 found += inhabitant.look(touched.others, facts.runs, now=now, pruned_before=pruned_before)
         connection.execute("ROLLBACK")
         self.report(found)
+
+    def _judge_leases(self, nodes: Iterable[Node]) -> Iterator[str]:
+        """Ask of each node that has lost its lease just now whether it gave cause."""
+        taken = [node.node_id for node in nodes if node.voided_at is not None and node.node_id not in self._voided]
+        self._voided.update(taken)
+        for machine in self._machines:
+            since = machine.steady_since
+            if machine.node_id in taken and since is not None:
+                steady_for = self.loop.now_ms - max(since, self._advanced_at)
+                yield from laws.lease_is_kept(
+                    machine.name, machine.node_id, steady_for=steady_for, lease=self.limits.lease
+                )
 
     def ticked(self, machine: Machine, moment: Moment, deadline: int) -> None:
         """A node has looked at its clock."""
@@ -300,8 +324,10 @@ class World:
 
     # -- troubles -----------------------------------------------------------------------------------------------------
 
-    def _befall(self, trouble: Trouble | Act | Holidays) -> None:
+    def _befall(self, trouble: Trouble | Act | Holidays | Meddling) -> None:
         match trouble:
+            case Meddling():
+                self.meddlers.begin(trouble)
             case Holidays(dates=dates):
                 self.calendar.change(dates)
                 for machine in self._machines:
@@ -320,11 +346,9 @@ class World:
                 self._machines[node].freeze(lasting, is_suspend=True)
             case ClockStep(by=by):
                 self._steps += by
-                self.wall.step(by)
-                self.stepped_at = self.loop.now_ms
+                self._set_wall(self.wall.read() + by)
             case WrongClock(says=says, lasting=lasting, with_boot=with_boot):
-                self.wall.set(says)
-                self.stepped_at = self.loop.now_ms
+                self._set_wall(says)
                 self.later(lasting, self._correct)
                 if with_boot:
                     for machine in self._machines:
@@ -334,24 +358,33 @@ class World:
         """What the wall says when it is not altogether wrong."""
         return EPOCH + self.loop.now_ms + self._steps
 
-    def _correct(self) -> None:
-        self.wall.set(self._true_wall())
+    def _set_wall(self, now: Instant) -> None:
         self.stepped_at = self.loop.now_ms
+        if now > self.wall.read():
+            self._advanced_at = self.loop.now_ms
+        self.wall.set(now)
+
+    def _correct(self) -> None:
+        self._set_wall(self._true_wall())
         self.say(lambda: "the clock is corrected")
 
     def _let_act(self, act: Act) -> None:
-        machine = self._somewhere(act.draw)
+        machine = self.somewhere(act.draw)
         if machine is not None:
             machine.act(act)
 
-    def _somewhere(self, draw: float) -> Machine | None:
+    def machine_of(self, node_id: int | None) -> Machine | None:
+        """The machine on which a node is up."""
+        return next((one for one in self._machines if node_id is not None and one.node_id == node_id), None)
+
+    def somewhere(self, draw: float) -> Machine | None:
         """Some machine that is awake."""
         awake = [machine for machine in self._machines if machine.is_awake]
         return awake[int(draw * 7919) % len(awake)] if awake else None
 
     def _do(self, deed: Deed) -> None:
         """Let a person do something, on some machine that is awake; if none is, it is not done."""
-        machine = self._somewhere(deed.draw)
+        machine = self.somewhere(deed.draw)
         if machine is None:
             return
         slugs = list(self.slugs)
