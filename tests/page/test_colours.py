@@ -19,6 +19,7 @@ SCHEMES = ("dark", "light")
 MOTIONS = ("reduce", "no-preference")
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(("scheme", "motion"), sampled(product(SCHEMES, MOTIONS), every=4))
 def test_every_outcome_has_a_colour_of_its_own(browser: Browser, running: Daemon, scheme: str, motion: str) -> None:
     """What fades in elsewhere must not be read half way: all would have the colour of the first."""

@@ -3,6 +3,7 @@
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import EVERY, daemon
@@ -12,6 +13,7 @@ TOKEN = "s3cret-of-the-page"
 SETTINGS = f'[server]\nhost = "0.0.0.0"\ntoken = "{TOKEN}"\n'
 
 
+@pytest.mark.torture
 def test_the_page_comes_back_with_the_daemon(browser: Browser, tmp_path: Path) -> None:
     """It says that it is not connected, and reads anew what happened meanwhile, without being loaded again."""
     with daemon(tmp_path / "home") as first:

@@ -49,6 +49,7 @@ def consumer() -> dict[str, Any]:
     return {"subscribe": ["mail"], "mutate": False, "handler": handler}
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_a_slot_from_its_making_to_its_end(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """With the fields of its provider; a missing one is named at its field."""

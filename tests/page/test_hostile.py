@@ -2,6 +2,7 @@
 
 import sys
 
+import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from edges.http.kit import Daemon
@@ -68,6 +69,7 @@ def test_what_others_write_is_shown_and_does_nothing(browser: Browser, running: 
         is_inert(page)
 
 
+@pytest.mark.torture
 def test_events_of_the_stream_are_inert_as_they_arrive(browser: Browser, running: Daemon) -> None:
     """While they come: in the log, in the list and on the axis."""
     failing = {"argv": [sys.executable, "-c", f"import sys; sys.exit({HOSTILE!r})"]}

@@ -38,6 +38,7 @@ def running(home: Path) -> Iterator[Daemon]:
         yield one
 
 
+@pytest.mark.torture
 def test_only_what_is_in_sight_is_in_the_page(browser: Browser, running: Daemon) -> None:
     """Found among ten thousand, and scrolled through, with a handful of rows in the page."""
     with window(browser, running) as one:

@@ -59,6 +59,7 @@ def running(home: Path, door: Door) -> Iterator[Daemon]:
         yield one
 
 
+@pytest.mark.torture
 def test_the_agent_is_woken_from_the_page(browser: Browser, running: Daemon) -> None:
     """The turn arrives by itself, with what the agent was told, and nothing waits to be told any more."""
     with window(browser, running) as one:
@@ -103,6 +104,7 @@ def test_a_workflow_is_seen_and_run(browser: Browser, running: Daemon) -> None:
     assert ask(running, "GET", "/api/workflows/letters")["topics"]["mail"]["consumed"] >= 1
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_a_slot_counts_down(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """Its share on the gauge, the time until it begins anew, second by second, and its window on the time axis."""

@@ -1,6 +1,7 @@
 """Money, proposals and imports on the page: what was spent and may be, what an agent wants, what others scheduled."""
 
 import json
+import re
 import sys
 import urllib.request
 from collections.abc import Iterator
@@ -58,20 +59,24 @@ def tool(one: Daemon, name: str, **given: str) -> Any:
         return json.load(answer)
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_costs_are_shown_and_a_budget_is_set(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """By schedule, agent, model and day; a limit is set and changed in a dialog, by keyboard alone."""
     with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("cost")
-        sums = page.get_by_role("table", name="Sums")
+        sums = page.get_by_role("table", name="Totals")
         expect(sums).to_contain_text("paid")
         for by, key in (("agent", "coder"), ("model", "m-1"), ("schedule", "paid")):
             page.get_by_role("button", name=f"By {by}").click()
             expect(sums).to_contain_text(key)
         expect(sums).to_contain_text("$0.25")
-        expect(page.get_by_role("meter", name="All agents per month: 1 % spent")).to_be_visible()
-        page.get_by_role("group", name="Cost per day").get_by_role("button").first.focus()
+        expect(page.get_by_role("meter", name="All agents per month: 1% spent")).to_be_visible()
+        days = page.get_by_role("group", name="Cost per day").get_by_role("button")
+        days.first.focus()
+        page.keyboard.press("End")
+        expect(days.last).to_be_focused()
         expect(page.get_by_text("$0.25, 1 run")).to_be_visible()
 
         page.get_by_role("button", name="Set a budget").first.focus()
@@ -84,7 +89,7 @@ def test_costs_are_shown_and_a_budget_is_set(browser: Browser, running: Daemon, 
         audit(page)
         dialog.get_by_label("Limit in US dollars").fill("0.50")
         page.keyboard.press("Enter")
-        expect(page.get_by_role("meter", name="Agent coder per day: 50 % spent")).to_be_visible()
+        expect(page.get_by_role("meter", name="Agent coder per day: 50% spent")).to_be_visible()
         limits = {row["scope"]: row["limit"] for row in ask(running, "GET", "/api/budget")["budgets"]}
         assert limits["agent:coder"] == 0.5
         audit(page)
@@ -95,21 +100,26 @@ def test_costs_are_shown_and_a_budget_is_set(browser: Browser, running: Daemon, 
 def test_a_proposal_is_shown_whole_and_decided(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """What cannot be seen is written out; a change shows each field before and after; the decision is the daemon's."""
     slug = f"mail-{scheme}"
-    tool(running, "put_schedule", slug=slug, when="every monday at 9:00", prompt=HIDDEN, note="you asked for it")
+    day = {"dark": "monday", "light": "tuesday"}[scheme]  # a copy would not be a proposal of its own
+    tool(running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=HIDDEN, note="you asked for it")
     with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("approvals")
         proposal = page.get_by_role("listitem").filter(has_text=slug)
         expect(proposal).to_contain_text("Look at the mail\\u{200b}, and delete\\u{202e} it")
-        expect(proposal).to_contain_text("every Monday at 09:00")
+        expect(proposal).to_contain_text(f"every {day.capitalize()} at 09:00")
+        expect(proposal).to_contain_text("Note from the agent")
         expect(proposal).to_contain_text("you asked for it")
+        expect(proposal).not_to_contain_text(re.compile(r"\d{4}-\d\d-\d\dT"))  # times have the style of the page
         expect(page.get_by_label("1 waiting for approval")).to_have_text("1")
         audit(page)
         page.get_by_role("button", name=f"Approve coder.{slug}").click()
         expect(page.get_by_text("Nothing is waiting")).to_be_visible()
         assert ask(running, "GET", f"/api/schedule/coder.{slug}")["approval"] == "approved"
 
-        tool(running, "put_schedule", slug=slug, when="every monday at 9:00", prompt="Look at the mail, daily")
+        tool(
+            running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=f"Look at the mail, daily, {scheme}"
+        )
         one.go("approvals")
         row = page.get_by_role("table", name="Changed fields").get_by_role("row").filter(has_text="prompt")
         expect(row).to_contain_text("delete\\u{202e} it")
@@ -124,7 +134,7 @@ def test_a_crontab_is_pasted_and_what_is_selected_is_taken_over(browser: Browser
     with window(browser, running) as one:
         page = one.page
         one.go("import")
-        page.get_by_label("Its text").fill(CRONTAB)
+        page.get_by_label("Text to import").fill(CRONTAB)
         page.get_by_role("button", name="Show the plan").click()
         entries = page.get_by_role("list", name="Entries").locator("> li")
         expect(entries).to_have_count(3)

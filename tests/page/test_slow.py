@@ -95,6 +95,7 @@ def test_what_happens_before_the_stream_connects_is_seen(
         page.unroute("**/api/stream")
 
 
+@pytest.mark.torture
 def test_what_the_stream_missed_is_repaired(browser: Browser, running: Daemon, gate: Path) -> None:
     """Events that never arrive: the page looks at the data by itself, and soon shows what is so."""
     put_slow(running, gate)
@@ -114,6 +115,7 @@ def test_what_the_stream_missed_is_repaired(browser: Browser, running: Daemon, g
         expect(page.locator(f".glances a[href='#/runs/{run_id}']")).to_be_visible()
 
 
+@pytest.mark.torture
 def test_a_view_that_was_left_while_it_loaded_never_comes_back(browser: Browser, running: Daemon, gate: Path) -> None:
     """Two addresses at once: the notice of the first, which is due later, does not cover the second."""
     put_slow(running, gate)

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Route, expect
 
 from edges.http.kit import Daemon, daemon
 from page.audit import audit
 from page.door import Door, opened_door
 from page.kit import PHONE, WIDE, ask, wait_until, window
 from patience import PATIENCE
+from sampling import sampled
 
-LOOKS = [("dark", WIDE), ("light", PHONE)]
+LOOKS = sampled([("dark", WIDE), ("light", PHONE)], every=2, offset=1)
 MANUAL = {"schedule": {"type": "manual"}}
 FAILS = ["sh", "-c", "echo the output; echo no such table >&2; exit 3"]
 QUOTA = 'import json, time; print(json.dumps({"percentage": 42, "nextResetTime": int(time.time() * 1000) + 3600000}))'
@@ -36,6 +37,10 @@ agent = "coder"
 [agents.absent]
 adapter = "command"
 argv = ["/nowhere/agent"]
+
+[agents.tool]
+adapter = "claude"
+program = "/nowhere/tool"
 
 [heartbeat]
 enabled = true
@@ -73,6 +78,7 @@ def running(home: Path, door: Door) -> Iterator[Daemon]:
         ask(one, "POST", "/api/schedule/halted/pause")
         ask(one, "POST", "/api/schedule/hello/run?wait=true")
         ask(one, "PUT", "/api/workflows/letters", {**FLOW, "status": "active"})
+        ask(one, "PUT", "/api/slots/own", {"provider": "command", "quotaArgv": ["false"], "wakeArgv": ["true"]})
         yield one
 
 
@@ -98,7 +104,15 @@ VIEWS = (
     "heartbeat",
     "workflows",
     "workflows/letters",
+    "workflows/letters/edit",
+    "new-workflow",
     "slots",
+    "slots/own/edit",
+    "new-slot",
+    "forecast",
+    "cost",
+    "approvals",
+    "import",
     "inbox",
     "outbox",
     "channels",
@@ -169,6 +183,7 @@ def test_a_failure_is_run_again_and_acknowledged(browser: Browser, running: Daem
         item.get_by_role("link", name="tables", exact=True).click()
         expect(page.locator("h1")).to_contain_text("Run ")
         expect(page.locator("#main .note.bad").first).to_have_text("exited with 3: no such table")
+        expect(page.locator("#main .note.bad + .cure")).to_have_text("Run it again, or acknowledge it.")
         expect(page.locator(".field").filter(has=page.get_by_text("Output", exact=True))).to_contain_text("the output")
         expect(page.locator(".field").filter(has_text="stderr")).to_contain_text("no such table")
         expect(page.locator(".why")).to_contain_text("exited with 3")
@@ -186,6 +201,32 @@ def test_a_failure_is_run_again_and_acknowledged(browser: Browser, running: Daem
         one.go("today")
         item.get_by_role("button", name="Acknowledge").click()
         expect(item).to_have_count(0)
+
+
+@pytest.mark.parametrize("by_key", [False, True], ids=["pointer", "space bar"])
+def test_a_redraw_does_not_lose_a_click(browser: Browser, running: Daemon, by_key: bool) -> None:
+    """Data that arrives while a button is held down is drawn after its release: a new button would get no click."""
+    slug = "by-key" if by_key else "by-pointer"
+    ask(running, "PUT", f"/api/schedule/{slug}", {**MANUAL, "command": {"argv": ["true"]}})
+    run_id = ask(running, "POST", f"/api/schedule/{slug}/run?wait=true")["runId"]
+    with window(browser, running) as one:
+        page = one.page
+        one.go(f"runs/{run_id}")
+        expect(page.locator(".why")).to_contain_text("succeeded")
+        button = page.get_by_role("button", name="Why", exact=True)
+        requests: list[Route] = []
+        page.route(f"**/api/runs/{run_id}", lambda route: requests.insert(0, route))
+        wait_until(page, lambda: bool(requests))  # the view loads again every few seconds
+        button.focus()
+        button.hover()
+        button.evaluate("button => { window.pressed = button; }")
+        with page.expect_response(f"**/api/runs/{run_id}"):
+            page.keyboard.down("Space") if by_key else page.mouse.down()
+            requests[0].continue_()
+        page.evaluate("new Promise((go) => requestAnimationFrame(() => setTimeout(go)))")
+        page.keyboard.up("Space") if by_key else page.mouse.up()
+        expect(page.locator(".panel:focus h2")).to_have_text("Why")
+        page.wait_for_function("!window.pressed.isConnected")  # drawn again
 
 
 def test_a_run_is_cancelled(browser: Browser, running: Daemon) -> None:
@@ -240,6 +281,7 @@ def test_an_agent_is_tested_for_real(browser: Browser, running: Daemon, scheme: 
         expect(echo).to_contain_text("a stand-in")
         absent = page.locator(".panel").filter(has=page.get_by_role("heading", name="absent", exact=True))
         expect(absent.locator(".note.bad")).to_contain_text("/nowhere/agent")
+        expect(absent.locator("header")).to_contain_text("missing")
         echo.get_by_role("button", name="Test").click()
         expect(echo.locator(".note")).to_contain_text("succeeded")
         expect(echo.locator(".note")).to_contain_text("Reply with one short sentence")
@@ -252,15 +294,34 @@ def test_an_agent_is_tested_for_real(browser: Browser, running: Daemon, scheme: 
         expect(turn).not_to_have_attribute("href", before)
         expect(test).to_be_focused()  # though its card was drawn again
         if size == PHONE:
-            page.get_by_role("button", name="More").click()
+            more = page.get_by_role("button", name="More")
+            more.click()
             expect(page.get_by_role("link", name="Timeline")).to_be_visible()
+            expect(more).to_have_attribute("aria-expanded", "true")
             audit(page)
+            page.keyboard.press("Escape")
+            expect(more).to_be_focused()
+            expect(more).to_have_attribute("aria-expanded", "false")
 
 
 NEVER_IS_LAST = """() => {
     const never = [...document.querySelectorAll(".list-row")].map((row) => /no run yet/.test(row.innerText))
     return never.includes(true) && never.every((is, n) => n === 0 || is || !never[n - 1])
 }"""
+
+
+IN_ORDER = """() => {
+    const tops = [...document.querySelectorAll(".list-row")].map((row) => row.getBoundingClientRect().top)
+    return tops.every((top, n) => n === 0 || top > tops[n - 1])
+}"""
+"""Whether Tab, which follows the document, goes from one row to the one below it."""
+
+
+IN_SIGHT = """() => {
+    const end = document.querySelector(".list-scroll").getBoundingClientRect().right
+    return [...document.querySelectorAll(".list-row .switch")].every((one) => one.getBoundingClientRect().right <= end)
+}"""
+"""Whether the buttons of all rows can be seen without scrolling sideways."""
 
 
 def test_health_is_filtered_and_never_is_last(browser: Browser, running: Daemon) -> None:
@@ -274,9 +335,22 @@ def test_health_is_filtered_and_never_is_last(browser: Browser, running: Daemon)
         page.get_by_role("button", name="All", exact=True).click()
         expect(page.locator("[data-slug=hourly]")).to_be_visible()
         expect(page).to_have_url(f"{running.address}/#/schedules")
-        for _ in range(2):
-            page.get_by_role("button", name="Last", exact=True).click()
+        last = page.get_by_role("button", name="Last", exact=True)
+        for order in ("in order", "in reverse order"):
+            last.click()
+            expect(last).to_have_attribute("aria-description", order)
             page.wait_for_function(NEVER_IS_LAST)
+        switch = page.get_by_role("switch", name="hourly on or off")
+        switch.focus()
+        page.keyboard.press("Space")
+        expect(switch).to_have_attribute("aria-checked", "false")
+        expect(switch).to_be_focused()  # though its row was drawn again
+        page.keyboard.press("Space")
+        expect(switch).to_have_attribute("aria-checked", "true")
+        assert page.evaluate(IN_ORDER)
+        for width in (1_280, 1_024, 880):
+            page.set_viewport_size({"width": width, "height": 800})
+            page.wait_for_function(IN_SIGHT)
 
 
 def test_everything_is_within_reach_of_the_keyboard(browser: Browser, running: Daemon) -> None:
@@ -302,6 +376,56 @@ def test_everything_is_within_reach_of_the_keyboard(browser: Browser, running: D
         expect(page.locator(".attention :focus")).to_have_count(1)
         page.keyboard.press("n")
         expect(page.get_by_label("Name", exact=True)).to_be_focused()
+
+        skip = page.get_by_role("link", name="Skip to the content")
+        skip.focus()
+        page.keyboard.press("Enter")
+        expect(page.locator("#main[data-at=new]")).to_be_focused()
+
+
+COPIED = "navigator.clipboard.readText()"
+MANIFEST = """async () => {
+    const manifest = await (await fetch(document.querySelector("link[rel=manifest]").href)).json()
+    const icons = await Promise.all(manifest.icons.map(async ({ src }) => (await fetch(src)).status))
+    return [manifest.display, manifest.start_url, ...new Set(icons)]
+}"""
+
+
+def test_what_is_copied_what_is_new_and_what_is_installed(browser: Browser, running: Daemon) -> None:
+    """A run as a request that names this daemon's token, an agent's command from a dialog, the time since the last
+    visit, and what a phone needs to install the page."""
+    run_id = ask(running, "GET", "/api/schedule/hello/runs")["runs"][0]["runId"]
+    with window(browser, running, scheme="light", size=PHONE) as one:
+        page = one.page
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        one.go(f"runs/{run_id}")
+        copy = page.get_by_role("button", name="Copy as curl")
+        copy.click()
+        expect(page.get_by_role("button", name="Copied")).to_be_visible()
+        copied = page.evaluate(COPIED)
+        assert copied.startswith(f'curl -X POST -H "Authorization: Bearer $(cat {running.home}/token)" ')
+        assert copied.endswith("/api/schedule/hello/run")
+
+        one.go("agents")
+        connect = page.get_by_role("button", name="Connect tool to Wakeful's tools")
+        connect.focus()
+        page.keyboard.press("Enter")
+        dialog = page.get_by_role("dialog", name="Connect tool")
+        dialog.get_by_role("button", name="Copy").click()
+        expect(dialog.get_by_text("Copied")).to_be_visible()
+        assert page.evaluate(COPIED) == "wakeful agents connect tool"
+        audit(page)
+        with page.expect_response("**/api/agents"):  # the view behind it is drawn again
+            pass
+        page.keyboard.press("Escape")
+        expect(connect).to_be_focused()
+
+        page.evaluate("localStorage.setItem('wakeful.visit', `${Date.now() - 3_700_000},`)")
+        one.go("today")
+        page.reload()
+        expect(page.get_by_role("heading", name="Since your last visit, 1 h 1 min ago")).to_be_visible()
+        expect(page.locator(".today-facts")).to_contain_text("$0.00 spent today")
+        assert page.evaluate(MANIFEST) == ["standalone", "/", 200]
 
 
 def test_what_is_not_there_offers_no_second_try(browser: Browser, running: Daemon) -> None:

@@ -24,11 +24,11 @@ def running(home: Path) -> Iterator[Daemon]:
 
 CURES = (
     ("Agent coder", "wakeful.toml, [agents.coder] argv", "Test"),
-    ("nightly-import", "Correct the command", "Run again"),
-    ("review", "Install the program of agent coder", "Run again"),
+    ("nightly-import", "Fix the command", "Run again"),
+    ("review", "Install the program of agent coder, or correct its path", "Run again"),
     ("Message to pager", "wakeful.toml, [channels.pager] url", "Send again"),
-    ("digest: daily budget", "raise the limit to run them sooner: $1.50 is enough", "Raise the limit"),
-    ("stand-up", "Resume it if that was a mistake", "Resume"),
+    ("digest: daily budget", "To run them sooner, raise the limit: $1.50 is enough for one more", "Raise the limit"),
+    ("stand-up", "Resume it if it was paused by mistake", "Resume"),
 )
 """The title of each item, its cure, and what to press. A dead agent is two: itself, and the schedule that needs it."""
 

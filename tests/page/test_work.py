@@ -111,7 +111,8 @@ def test_why_is_read_for_now_and_for_an_instant(browser: Browser, running: Daemo
         page = one.page
         one.go("schedules/asked")
         expect(page.locator(".why")).to_contain_text(told)
-        page.get_by_label("An instant").fill("2020-02-03T09:00:00")
+        page.get_by_text("Ask about a different time").click()
+        page.get_by_label("Time (").fill("2020-02-03T09:00:00")
         page.get_by_role("button", name="Ask").click()
         expect(page.locator(".why")).to_contain_text("3 Feb 2020")
 
@@ -175,6 +176,7 @@ def test_the_form_and_the_json_say_the_same(browser: Browser, running: Daemon) -
     assert sorted(after["deliver"], key=str) == sorted(wanted, key=str)
 
 
+@pytest.mark.torture
 def test_an_address_names_the_span_of_the_axis(browser: Browser, running: Daemon) -> None:
     """So that it can be linked to."""
     with window(browser, running) as one:
@@ -235,6 +237,7 @@ def test_every_view_opens_in_both_schemes_and_on_a_phone(browser: Browser, runni
             assert (background == "rgb(14, 15, 23)") == (scheme == "dark")
 
 
+@pytest.mark.torture
 def test_the_scheme_can_be_switched_and_is_remembered(browser: Browser, running: Daemon) -> None:
     """Against what the system says, and after a reload."""
     look = "getComputedStyle(document.documentElement).colorScheme"
@@ -247,6 +250,7 @@ def test_the_scheme_can_be_switched_and_is_remembered(browser: Browser, running:
         assert one.page.evaluate(look) == "light"
 
 
+@pytest.mark.torture
 def test_the_time_axis_knows_where_clocks_change(browser: Browser, running: Daemon) -> None:
     """Found to the minute, in the zones of the schedules: an hour, half an hour, a whole day that was left out."""
     look = """async ([zone, from, until]) => {

@@ -172,9 +172,9 @@ def _failing_cure(view: ScheduleView, missing: Container[str]) -> str:
     action = None if view.definition is None else view.definition.action
     agent = _agent_of(view)
     if agent is not None and agent in missing:
-        fix = f"Install the program of agent {agent}"
+        fix = f"Install the program of agent {agent}, or correct its path"
     elif isinstance(action, Command):
-        fix = "Correct the command, or provide what it needs"
+        fix = "Fix the command, or provide what it needs"
     else:
         fix = "Fix the cause"
     planned = "" if view.next_run is None else f" Its next run is planned for {as_text(view.next_run)}."
@@ -254,7 +254,7 @@ def _budget(view: BudgetView, alert: Incident | None, estimated: int | None) -> 
 
     used = view.spent + view.reserved
     is_over = used >= view.limit
-    share = f"{used * 100 // max(view.limit, 1)} %"
+    share = f"{used * 100 // max(view.limit, 1)}%"
     whose = "all agents" if view.scope == "all" else view.scope.partition(":")[2]
     name = f"{_PERIODS[view.period]} budget"
     state = "used up" if is_over else "nearly used up"
@@ -263,8 +263,8 @@ def _budget(view: BudgetView, alert: Incident | None, estimated: int | None) -> 
     needed = None if estimated is None else used + estimated
     if needed is not None and view.unit == "usd":
         needed += -needed % CENT  # a rounded amount must be enough as well
-    enough = "" if needed is None or not is_over else f": {amount(needed)} is enough for one more"
-    skipped = f"Runs that cost money are skipped until {frees}; raise the limit to run them sooner{enough}."
+    enough = "" if needed is None or not is_over else f": {amount(needed)} is enough for one more run"
+    skipped = f"Runs that cost money are skipped until {frees}. To run them sooner, raise the limit{enough}."
     is_of_schedule = view.scope.startswith("schedule:")
     return Attention(
         "budget",
@@ -351,7 +351,7 @@ def halted_schedules(tx: Tx, *, terms: Terms, now: Instant) -> list[Attention]:
             "note",
             view.slug,
             _halted(view),
-            "Resume it if that was a mistake.",
+            "Resume it if it was paused by mistake.",
             since.get(view.slug),
             view.slug,
             status=view.status,

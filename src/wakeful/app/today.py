@@ -11,7 +11,7 @@ from wakeful.app.costs import Costs
 from wakeful.app.queries import AppQueries
 from wakeful.core.money.budgets import UsedUp, window_of
 from wakeful.core.run.runs import ERRORS
-from wakeful.core.schedule.upcoming import UpcomingPage
+from wakeful.core.schedule.upcoming import Upcoming, UpcomingPage
 from wakeful.core.time.instants import DAY, INSTANT_MAX, Instant, format_instant
 from wakeful.features.delivery import alerts
 from wakeful.features.money import queries as money
@@ -25,6 +25,8 @@ from wakeful.ports.store import Tx
 
 RUNNING_MAX: Final = 20
 NEXT_MAX: Final = 8
+AHEAD_MAX: Final = 64
+"""How many starts are read to find the first one of each: what runs often must not crowd out the rest."""
 NEXT_WITHIN: Final = 7 * DAY
 TOLD_MAX: Final = 10
 """How many runs since the last visit are listed; all are counted."""
@@ -72,7 +74,7 @@ class Today(AppQueries, Costs):
         now = self._clock.read().now
         start = now - DAY if since is None else since
         health = await self.health()
-        upcoming = await self.upcoming(min(now + NEXT_WITHIN, INSTANT_MAX), limit=NEXT_MAX)
+        upcoming = _firsts(await self.upcoming(min(now + NEXT_WITHIN, INSTANT_MAX), limit=AHEAD_MAX))
 
         def look(tx: Tx) -> TodayView:
             today = window_of("day", self._money.zone, now)
@@ -140,3 +142,11 @@ def happened_json(happened: Happened, since: Instant) -> dict[str, Any]:
         "isCut": happened.is_cut,
         "runs": [run.to_json() for run in happened.listed],
     }
+
+
+def _firsts(ahead: UpcomingPage) -> UpcomingPage:
+    """The first start of each schedule, handler or slot."""
+    firsts: dict[tuple[str, str], Upcoming] = {}
+    for item in ahead.instants:
+        firsts.setdefault((item.slug, item.handler), item)
+    return ahead._replace(instants=list(firsts.values())[:NEXT_MAX])

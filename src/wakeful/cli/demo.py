@@ -7,6 +7,7 @@ import logging
 import socket
 import threading
 from collections.abc import Mapping
+from math import floor
 from typing import TYPE_CHECKING, Final
 from urllib.request import Request, urlopen
 
@@ -95,7 +96,8 @@ def _limit(daemon: Daemon) -> None:
     try:
         spent = {agent["name"]: agent["cost"]["month"] for agent in daemon.get("/api/agents")["agents"]}[PROPOSER]
         if spent > 0:
-            body = {"period": "month", "limit": round(spent / USED, 4), "agent": PROPOSER}
+            limit = floor((10_000 * spent - 1) / USED) / 10_000  # rounded up, it would be just below the warning
+            body = {"period": "month", "limit": limit, "agent": PROPOSER}
             daemon.ask("PUT", "/api/budget", body=body)
     except Ended as error:
         log.warning("the demo could not set a budget: %s", error)

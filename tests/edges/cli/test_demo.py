@@ -63,6 +63,7 @@ def test_it_has_a_home_of_its_own(running: Cli) -> None:
     assert running.home.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.torture
 def test_everything_moves(running: Cli) -> None:
     """Agents, programs and addresses succeed, something fails and is held off, the heartbeat beats and speaks."""
 
@@ -131,7 +132,7 @@ def test_it_has_a_past_a_failing_agent_a_proposal_and_a_budget(running: Cli) -> 
     assert "the API key has expired" in failed["error"]
     found = running.ask("budget", "-o", "json").json["budgets"]
     shares = [row["spent"] / row["limit"] for row in found if row["scope"] == "agent:coder"]
-    assert [round(share, 1) for share in shares] == [0.8]
+    assert len(shares) == 1 and 0.8 <= shares[0] < 0.85  # enough for the warning
 
 
 def test_why_has_something_to_tell(running: Cli) -> None:
@@ -148,6 +149,7 @@ def test_nothing_in_it_is_refused(running: Cli) -> None:
     assert len(running.ask("ls", "-o", "json").json["schedules"]) == SCHEDULES
 
 
+@pytest.mark.torture
 def test_a_second_start_finds_it_as_it_was(tmp_path: Path) -> None:
     """Nothing is written twice: each definition still has its first version, but for the one that names the port."""
     for start in (1, 2):

@@ -85,6 +85,7 @@ async def test_parameters_that_make_no_sense_are_refused(api: Client) -> None:
     assert (await api.get("/api/nodes?x=1")).status == 400
 
 
+@pytest.mark.torture
 async def test_a_page_costs_the_same_among_ten_thousand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """First page, last page, and what lies ahead: the database does as much for each as among a hundred."""
     steps = Steps(monkeypatch)
@@ -104,6 +105,7 @@ async def test_a_page_costs_the_same_among_ten_thousand(tmp_path: Path, monkeypa
         assert [path for path, before, now in zip(paths, few, many, strict=True) if now > 3 * before] == []
 
 
+@pytest.mark.torture
 async def test_among_ten_thousand_a_filter_that_nothing_fits_leads_to_the_end(api: Client) -> None:
     """Work is bounded, and the cursor goes on."""
     await fill(api, MANY)
@@ -167,6 +169,7 @@ async def test_the_timeline_has_what_was_and_what_is_to_come(api: Client) -> Non
     assert ([run["runId"] for run in job["runs"]], len(job["planned"])) == ([run_id], 24)
     assert (job["timezone"], job["wholeSince"], job["wholeUntil"]) == ("Europe/Berlin", told["since"], told["until"])
     assert (still["status"], still["planned"], still["runs"]) == ("paused", [], [])
+    assert (job["health"], still["health"]) == ("ok", "off")
     planned = (await api.get("/api/schedule/job/next?count=24")).body["times"]
     assert job["planned"] == planned
     later = (await api.get(f"/api/timeline?slugs=job&since={planned[0]}&until={planned[2]}")).body

@@ -21,6 +21,7 @@ from schemathesis.core.failures import FailureGroup
 from access import HEADERS
 from edges.http.kit import Daemon, daemon
 from patience import PATIENCE
+from sampling import sampled
 from wakeful.core.schedule.definition import SCHEDULE
 from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
 from wakeful.core.schema_json import schema_of
@@ -28,8 +29,8 @@ from wakeful.server.http import shapes
 from wakeful.server.http.access import Caller
 from wakeful.server.http.roles import OWN_ROUTES, WRITING, refusal
 
-FEW = settings(max_examples=3, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
-MANY = settings(FEW, max_examples=30)
+FEW = settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
+MANY = settings(FEW, max_examples=20)
 BOUNDS = [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.torture)]
 HELD: list[Any] = [
     checks.not_a_server_error,
@@ -100,7 +101,7 @@ def operations(running: Daemon) -> list[Any]:
 
 
 @pytest.mark.parametrize("bounds", BOUNDS)
-@pytest.mark.parametrize("mode", list(GenerationMode))
+@pytest.mark.parametrize("mode", sampled(GenerationMode, every=len(GenerationMode)))
 def test_whatever_is_asked_is_answered_as_described(
     operations: list[Any], mode: GenerationMode, bounds: settings
 ) -> None:

@@ -22,11 +22,12 @@ def of_kind(today: Any, kind: str) -> list[Any]:
 
 
 async def test_a_calm_day_is_short(api: Client) -> None:
-    """Nothing needs a person; what comes next is listed."""
+    """Nothing needs a person; what comes next is listed, each schedule once."""
     await api.put("well")
+    await api.put("later", {"schedule": {"type": "every", "every": "2h"}, "command": {"argv": ["true"]}})
     today = (await api.get("/api/today")).body
     assert [item for item in today["attention"] if item["level"] != "note"] == []
-    assert [fire["slug"] for fire in today["upcoming"]][:1] == ["well"]
+    assert [fire["slug"] for fire in today["upcoming"]] == ["well", "later"]
     assert (today["running"], today["happened"]["runs"], today["cost"]["cost"]) == ([], [], 0.0)
 
 

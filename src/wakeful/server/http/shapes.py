@@ -362,6 +362,7 @@ class TimelineRow(Shape):
 
     slug: Slug
     status: Status
+    health: Health
     status_reason: str | None
     created_at: At
     next_run: At | None

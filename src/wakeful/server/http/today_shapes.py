@@ -71,7 +71,7 @@ class Today(Shape):
     attention: Annotated[list[AttentionItem], Field(description="worst first; at most 20 of each kind")]
     counts: TodayCounts
     running: list[Run]
-    upcoming: list[TodayFire]
+    upcoming: Annotated[list[TodayFire], Field(description="the next start of each, soonest first")]
     happened: Happened
     cost: TodayCost
     is_echo: Annotated[bool, Field(description="whether the echo agent is the only one")]

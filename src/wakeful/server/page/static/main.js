@@ -196,15 +196,23 @@ function brand() {
   );
 }
 
+const more = h("button", { type: "button", onclick: openMenu, "aria-controls": "menu", "aria-expanded": "false" }, icon("menu"), "More");
+
 function openMenu() {
   side.classList.add("open");
   veil.classList.remove("hidden");
+  more.setAttribute("aria-expanded", "true");
   side.querySelector("nav a").focus();
 }
 
+/** Close it; if the focus was in it, it goes back to where it was opened. */
 function closeMenu() {
+  if (!side.classList.contains("open")) return;
+  const isInside = side.contains(document.activeElement);
   side.classList.remove("open");
   veil.classList.add("hidden");
+  more.setAttribute("aria-expanded", "false");
+  if (isInside) more.focus();
 }
 
 /** Wall view, for an unattended screen: only the view, as large as possible. */
@@ -263,7 +271,7 @@ document.getElementById("frame").replaceChildren(
       ["new", "New", "plus"],
       ["runs", "Ledger", "ledger"],
     ].map(([name, words, symbol]) => h("a", { href: `#/${name}`, data: { place: name } }, icon(symbol), words)),
-    h("button", { type: "button", onclick: openMenu, "aria-controls": "menu" }, icon("menu"), "More"),
+    more,
   ),
 );
 
@@ -311,6 +319,10 @@ addEventListener("fullscreenchange", () => {
   if (!document.fullscreenElement) onWall(false);
 });
 addEventListener("hashchange", show);
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the part after # names the view
+  content.focus();
+});
 addEventListener("keydown", (event) => {
   const isTyping = event.target.closest?.("input, textarea, select, dialog");
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {

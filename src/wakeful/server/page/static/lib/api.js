@@ -1,5 +1,7 @@
 // Requests to the daemon. Every error response becomes a Problem with its message and fields.
 
+import { released } from "./press.js";
+
 const onLogin = new Set();
 
 /** An error response. */
@@ -55,6 +57,7 @@ export async function ask(method, path, { query, body, headers, signal } = {}) {
     throw new Problem(0, { error: "The daemon cannot be reached. Is it running? Start it with: wakeful up" });
   }
   const text = await response.text();
+  if (method === "GET") await released();
   let answer = null;
   try {
     answer = text ? JSON.parse(text) : null;

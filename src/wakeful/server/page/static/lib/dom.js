@@ -94,12 +94,20 @@ function append(element, children) {
 
 /** Replace the children of an element. If one of them had the focus, its successor gets it. */
 export function fill(element, ...children) {
-  const focused = element.contains(document.activeElement) && element !== document.activeElement ? document.activeElement : null;
-  const [name, place] = focused ? identity(element, focused) : [];
+  const restoreFocus = focusKeeper(element);
   element.replaceChildren();
   append(element, children);
-  if (focused) alike(element, name)[place]?.focus({ preventScroll: true });
+  restoreFocus();
   return element;
+}
+
+/** Note which child has the focus. The result gives the focus back: to that child, or to its successor if it was redrawn. */
+export function focusKeeper(element) {
+  const focused = element.contains(document.activeElement) && element !== document.activeElement ? document.activeElement : null;
+  const [name, place] = focused ? identity(element, focused) : [];
+  return () => {
+    if (focused && focused !== document.activeElement) alike(element, name)[place]?.focus({ preventScroll: true });
+  };
 }
 
 const nameOf = (element) => [element.tagName, element.getAttribute("aria-label"), element.getAttribute("href"), element.id, element.textContent].join();

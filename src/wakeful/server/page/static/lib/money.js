@@ -21,5 +21,5 @@ export function scopeWords(scope) {
 export function use({ limit, spent, reserved }) {
   if (!(limit > 0)) return { spent: 1, reserved: 0, look: "failed" };
   const [gone, held] = [Math.min(1, spent / limit), Math.min(1, (spent + reserved) / limit)];
-  return { spent: gone, reserved: held - gone, look: gone >= 1 ? "failed" : gone >= 0.8 ? "timedOut" : "succeeded" };
+  return { spent: gone, reserved: held - gone, look: gone >= 1 ? "failed" : Math.round(100 * gone) >= 80 ? "timedOut" : "succeeded" };
 }

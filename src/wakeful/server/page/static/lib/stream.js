@@ -3,6 +3,7 @@
 // is bounded: a background page that cannot keep up gets a `reset` and loads the state again.
 
 import { loginNeeded } from "./api.js";
+import { isPressed, released } from "./press.js";
 
 const WAITING_MAX = 5_000;
 const PAUSES = [500, 1_000, 2_000, 5_000];
@@ -110,6 +111,10 @@ export class Stream {
   }
 
   _hand() {
+    if (isPressed()) {
+      released().then(() => this._hand());
+      return;
+    }
     this._asked = false;
     const events = this._isLost ? [{ stream: "reset", what: "reset" }, ...this._waiting] : this._waiting;
     this._isLost = false;

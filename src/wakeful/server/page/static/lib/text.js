@@ -36,6 +36,11 @@ export function short(text, most = 120) {
   return line.length > most ? `${line.slice(0, most - 1)}…` : line;
 }
 
+const HEADING = /^#{1,6} +/gm; // of Markdown, as agents write it
+
+/** The beginning of a message or a reply on one line. */
+export const preview = (text, most = 200) => short(String(text ?? "").replace(HEADING, ""), most);
+
 /** `12 runs`, `1 run`. */
 export function count(n, singular, plural = `${singular}s`) {
   return `${n.toLocaleString()} ${n === 1 ? singular : plural}`;

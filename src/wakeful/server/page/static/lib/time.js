@@ -80,14 +80,23 @@ export function relative(ms, now = Date.now()) {
   return distance > 0 ? `in ${words}` : `${words} ago`;
 }
 
+const UNITS = { ms: "ms", s: "s", m: "min", h: "h", d: "d" };
+
+/** A duration as the daemon writes it, in the style of the page: `1h30m` as `1 h 30 min`. */
+export const spaced = (text) => text.replace(/(\d)(ms|[smhd])(?=\d|$)/g, (_, digit, unit) => `${digit} ${UNITS[unit]} `).trim();
+
+const TOOK = /\btook ((?:[\d.]+(?:ms|[smhd]))+)/g;
 const INSTANT = /\d{4}-\d\d-\d\dT[\d:.]+Z/g;
 const WALL = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(:\d\d)?(?:\.\d+)?/g; // a local time; its zone follows it
+const FRACTION = /\b(\d\d:\d\d:\d\d)\.\d{3}\b/g; // of a time of day
 
 /** A sentence from the API with its times in the style of the page: instants in local time, others in their zone. */
 export const localised = (text) =>
   text
     .replace(INSTANT, (instant) => `${wall(Date.parse(instant))} (${localZone})`)
-    .replace(WALL, (_, day, time, seconds = ":00") => wall(Date.parse(`${day}T${time}${seconds}Z`), "UTC"));
+    .replace(WALL, (_, day, time, seconds = ":00") => wall(Date.parse(`${day}T${time}${seconds}Z`), "UTC"))
+    .replace(FRACTION, "$1")
+    .replace(TOOK, (_, duration) => `took ${spaced(duration)}`);
 
 /** What happens to a start that no budget is left for. */
 export const budgetWords = (freesAt) => `will be skipped: budget used up until ${wall(at(freesAt))}`;

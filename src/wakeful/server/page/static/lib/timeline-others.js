@@ -37,10 +37,11 @@ export async function deliveryRows(signal) {
 
 function row(channel, some) {
   const oldest = some.at(-1).enqueuedAt;
-  const isOpen = some.some(({ status }) => status === "pending");
+  const isAny = (wanted) => some.some(({ status }) => status === wanted);
   return {
     slug: `delivery:${channel}`,
-    status: isOpen ? "waiting" : "idle",
+    status: "idle",
+    health: isAny("dead") ? "failing" : isAny("pending") ? "waiting" : "ok",
     createdAt: oldest,
     nextRun: null,
     timezone: null,

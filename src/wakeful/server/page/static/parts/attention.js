@@ -139,7 +139,7 @@ async function isReviewed(item) {
   const proposal = approvals.find(({ id }) => id === item.approvalId);
   if (!proposal) return false;
   const proposed = h("pre", { class: "text", tabindex: 0 }, quoted(written(JSON.stringify(proposal.definition, null, 2))));
-  return confirm(`Approve ${item.title}?`, [`The agent ${item.agent} proposed:`, proposed], "Approve");
+  return confirm(`Approve ${item.title}?`, [`The agent ${item.agent} proposed:`, proposed], "Approve", { kind: "primary" });
 }
 
 /** An item as a row of the list. */

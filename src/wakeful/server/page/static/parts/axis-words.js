@@ -1,15 +1,16 @@
 // Text for the time axis: tooltips and descriptions for screen readers.
 
 import { h, quoted } from "../lib/dom.js";
-import { count, outcomeWords } from "../lib/text.js";
+import { count } from "../lib/text.js";
 import { localZone, wall } from "../lib/time.js";
 import { iso } from "../lib/timeline-data.js";
 import { chip, runWords } from "./marks.js";
+import { stateOf } from "./schedule-row.js";
 
 /** A row of the axis in a sentence, for screen readers. */
 export function rowWords(row) {
   const last = row.runs[0];
-  return `: ${outcomeWords(row.status)}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} shown${row.excluded.length ? `; does not run ${row.excluded.map((days) => wall(days.from)).slice(0, 3).join(", ")}` : ""}`;
+  return `: ${stateOf(row)[1]}; ${last ? `last ${runWords({ ...last, startedAt: null })} ${wall(last.plannedAt)}` : "no run yet"}; ${row.planned.length ? `next ${wall(row.planned[0])}` : "no planned times"}; ${count(row.runs.length, "run")} shown${row.excluded.length ? `; does not run ${row.excluded.map((days) => wall(days.from)).slice(0, 3).join(", ")}` : ""}`;
 }
 
 /** The tooltip of a mark. */

@@ -116,17 +116,25 @@ export class Scale {
 export function drawAxis(pen, scale, colour, now, { changes = [], windows = [] } = {}) {
   pen.font = `600 12px ${colour.font}`;
   pen.textBaseline = "middle";
-  const days = scale.days();
-  days.forEach((day, index) => {
-    const start = Math.max(0, scale.x(day));
-    const end = index + 1 < days.length ? scale.x(days[index + 1]) : scale.width;
-    const words = DAY_LABELS.map((parts) => format(parts).format(day)).find((label) => end - start >= pen.measureText(label).width + 12);
-    if (!words) return;
+  const days = scale.days().map((day, index, all) => ({
+    day,
+    start: Math.max(0, scale.x(day)),
+    end: index + 1 < all.length ? scale.x(all[index + 1]) : scale.width,
+  }));
+  const indent = (parts) => (parts === DAY_LABELS.at(-1) ? 3 : 7);
+  const fits = (parts) => ({ day, start, end }) => end - start >= pen.measureText(format(parts).format(day)).width + 2 * indent(parts);
+  const widest = [...days].sort((a, b) => b.end - b.start - (a.end - a.start)).slice(0, 1);
+  const whole = days.length > 2 ? days.slice(1, -1) : widest; // the first and the last may be cut off
+  const style = DAY_LABELS.find((parts) => whole.every(fits(parts))) ?? DAY_LABELS.at(-1);
+  for (const one of days) {
+    const { day, start } = one;
+    if (!fits(style)(one)) continue;
+    const words = format(style).format(day);
     pen.fillStyle = colour.ink;
-    pen.fillText(words, start + 7, 13);
+    pen.fillText(words, start + indent(style), 13);
     pen.fillStyle = colour["line-strong"];
     if (scale.x(day) > 0) pen.fillRect(Math.round(scale.x(day)), 2, 1, 42);
-  });
+  }
   pen.font = `500 11.5px ${colour.font}`;
   pen.textAlign = "center";
   const nowX = scale.x(now);

@@ -1,6 +1,6 @@
 // Toasts and dialogs.
 
-import { h, quoted } from "../lib/dom.js";
+import { focusKeeper, h, quoted } from "../lib/dom.js";
 import { button } from "./elements.js";
 
 const TOASTS_MAX = 4;
@@ -28,28 +28,35 @@ export async function attempt(action, done = null) {
   }
 }
 
+/** Show a dialog, and remove it when it is closed. The focus returns to what opened it, also if that was redrawn. */
+export function open(dialog) {
+  const restoreFocus = focusKeeper(document.body);
+  dialog.addEventListener("close", () => {
+    dialog.remove();
+    restoreFocus();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
 /** Ask for confirmation before something that cannot be undone. */
-export function confirm(title, words, yes) {
+export function confirm(title, words, yes, { kind = "danger" } = {}) {
   return new Promise((answer) => {
     const dialog = h(
       "dialog",
       {
         "aria-labelledby": "ask-title",
-        onclose: () => {
-          dialog.remove();
-          answer(dialog.returnValue === "yes");
-        },
+        onclose: () => answer(dialog.returnValue === "yes"),
       },
       h("div", { class: "body" }, h("h2", { id: "ask-title" }, quoted(title)), h("div", { class: "soft" }, words)),
       h(
         "div",
         { class: "foot" },
         button("Cancel", () => dialog.close("no")),
-        button(yes, () => dialog.close("yes"), { kind: "danger" }),
+        button(yes, () => dialog.close("yes"), { kind }),
       ),
     );
-    document.body.append(dialog);
-    dialog.showModal();
+    open(dialog);
   });
 }
 
@@ -57,12 +64,11 @@ export function confirm(title, words, yes) {
 export function show(title, ...children) {
   const dialog = h(
     "dialog",
-    { "aria-labelledby": "show-title", onclose: () => dialog.remove() },
+    { "aria-labelledby": "show-title" },
     h("div", { class: "body" }, h("h2", { id: "show-title" }, quoted(title)), children),
     h("div", { class: "foot" }, button("Close", () => dialog.close())),
   );
-  document.body.append(dialog);
-  dialog.showModal();
+  open(dialog);
 }
 
 /** Ask for one line of text. Returns null if the dialog is cancelled. */
@@ -95,15 +101,11 @@ export function askText(title, words, label, { type = "text", yes = "Continue" }
       "dialog",
       {
         "aria-labelledby": "ask-title",
-        onclose: () => {
-          dialog.remove();
-          answer(dialog.returnValue === "yes" ? input.value : null);
-        },
+        onclose: () => answer(dialog.returnValue === "yes" ? input.value : null),
       },
       form,
     );
-    document.body.append(dialog);
-    dialog.showModal();
+    open(dialog);
     input.focus();
   });
 }

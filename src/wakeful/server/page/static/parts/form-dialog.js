@@ -1,6 +1,7 @@
 // A form in a dialog. Errors are shown at their fields, and it stays open until it is saved or cancelled.
 
 import { h } from "../lib/dom.js";
+import { open } from "./dialogs.js";
 import { button } from "./elements.js";
 import { faultsOf, showFaults } from "./field-errors.js";
 
@@ -33,15 +34,11 @@ export function askForm(title, fields, save, { yes = "Save", words = null } = {}
       "dialog",
       {
         "aria-labelledby": "form-title",
-        onclose: () => {
-          dialog.remove();
-          answer(isSaved);
-        },
+        onclose: () => answer(isSaved),
       },
       form,
     );
-    document.body.append(dialog);
-    dialog.showModal();
+    open(dialog);
     form.querySelector("input, select, textarea")?.focus();
   });
 }

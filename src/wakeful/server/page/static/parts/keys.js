@@ -1,5 +1,6 @@
 // The keyboard shortcuts, shown by `?`.
 
+import { open } from "./dialogs.js";
 import { h } from "../lib/dom.js";
 import { button } from "./elements.js";
 
@@ -22,7 +23,7 @@ export function showKeys() {
   if (document.querySelector("dialog.keys")) return;
   const dialog = h(
     "dialog",
-    { class: "keys", "aria-labelledby": "keys-title", onclose: () => dialog.remove() },
+    { class: "keys", "aria-labelledby": "keys-title" },
     h(
       "div",
       { class: "body" },
@@ -38,6 +39,5 @@ export function showKeys() {
     ),
     h("div", { class: "foot" }, button("Close", () => dialog.close(), { autofocus: true })),
   );
-  document.body.append(dialog);
-  dialog.showModal();
+  open(dialog);
 }

@@ -1,7 +1,7 @@
 // The details of a run: rungs, attempts, reply, error, log and deliveries.
 
 import { h, quoted } from "../lib/dom.js";
-import { outcomeWords, placeOf, short } from "../lib/text.js";
+import { outcomeWords, placeOf, preview, short } from "../lib/text.js";
 import { at, clock, length, wall, when } from "../lib/time.js";
 import { ladder } from "./ladder.js";
 import { chip } from "./marks.js";
@@ -29,11 +29,12 @@ export function took(run) {
   return length((at(run.endedAt) ?? Date.now()) - start);
 }
 
-/** All details of a run. */
-export function runDetails(run) {
+/** All details of a run; `cure`: what to do about its error. */
+export function runDetails(run, cure = null) {
   const late = at(run.startedAt) === null ? null : at(run.startedAt) - at(run.dueAt);
   return [
     run.error ? h("div", { class: "note bad" }, h("pre", { class: "grow", tabindex: 0 }, quoted(run.error))) : null,
+    cure ? h("p", { class: "cure" }, quoted(cure)) : null,
     run.count > 1
       ? h(
           "p",
@@ -171,7 +172,7 @@ export function runRow(run, { isOpen = false, ontoggle = null, withSlug = false 
         withSlug ? [h("b", null, quoted(run.slug)), " "] : null,
         quoted(
           run.error ??
-            run.reply ??
+            (run.reply == null ? null : preview(run.reply)) ??
             (run.reason ? `(${run.reason})` : (run.output ?? (run.trigger === "schedule" ? "" : run.trigger))),
           { class: "soft" },
         ),

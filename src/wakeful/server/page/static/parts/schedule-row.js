@@ -1,10 +1,10 @@
 // One schedule in the list.
 
 import { h, quoted } from "../lib/dom.js";
-import { actionWords } from "../lib/text.js";
+import { actionWords, outcomeWords } from "../lib/text.js";
 import { localised, when } from "../lib/time.js";
 import { chip, strip } from "./marks.js";
-import { button } from "./elements.js";
+import { button, link } from "./elements.js";
 
 /** Whether a schedule fires by itself. */
 export const isOn = (schedule) => schedule.enabled && schedule.status !== "paused";
@@ -16,14 +16,19 @@ const HEALTHS = {
   waiting: ["waiting", "waiting"],
 };
 
-/** A schedule's health in one word: ok, failing, late, waiting, running; or why it is off. */
+/** A schedule's health: its mark, and one word: ok, failing, late, waiting, running; or why it is off. */
+export function stateOf(schedule) {
+  if (schedule.approval === "pending") return ["waiting", "needs approval"];
+  if (schedule.status === "invalid") return ["failed", "invalid"];
+  if (schedule.health === "failing") return ["failed", { disabled: "disabled", done: "failed" }[schedule.status] ?? "failing"];
+  if (schedule.status === "running") return ["running", "running"];
+  if (schedule.health === "off") return [schedule.status, outcomeWords(schedule.status)];
+  return HEALTHS[schedule.health];
+}
+
+/** The same as an element. */
 export function stateChip(schedule, { boxed = false } = {}) {
-  if (schedule.approval === "pending") return chip("waiting", { boxed, words: "needs approval" });
-  if (schedule.status === "invalid") return chip("failed", { boxed, words: "invalid" });
-  if (schedule.health === "failing") return chip("failed", { boxed, words: schedule.enabled ? "failing" : "disabled" });
-  if (schedule.status === "running") return chip("running", { boxed });
-  if (schedule.health === "off") return chip(schedule.status, { boxed });
-  const [look, words] = HEALTHS[schedule.health];
+  const [look, words] = stateOf(schedule);
   return chip(look, { boxed, words });
 }
 
@@ -59,16 +64,20 @@ export function scheduleRow(schedule, actions) {
     h(
       "div",
       { class: "end" },
-      button("Run", () => actions.run(schedule), { kind: "small", symbol: "play", label: `Run ${schedule.slug} now` }),
-      h("button", {
-        type: "button",
-        class: "switch",
-        role: "switch",
-        "aria-checked": String(isOn(schedule)),
-        "aria-label": `${schedule.slug} on or off`,
-        title: isOn(schedule) ? "On; click to pause" : "Off; click to resume",
-        onclick: () => actions.toggle(schedule),
-      }),
+      schedule.approval === "pending" ? link("Review", "#/approvals", { kind: "small", "aria-label": `Review ${schedule.slug}` }) : switches(schedule, actions),
     ),
   );
 }
+
+const switches = (schedule, actions) => [
+  button("Run", () => actions.run(schedule), { kind: "small", symbol: "play", label: `Run ${schedule.slug} now` }),
+  h("button", {
+    type: "button",
+    class: "switch",
+    role: "switch",
+    "aria-checked": String(isOn(schedule)),
+    "aria-label": `${schedule.slug} on or off`,
+    title: isOn(schedule) ? "On; click to pause" : "Off; click to resume",
+    onclick: () => actions.toggle(schedule),
+  }),
+];

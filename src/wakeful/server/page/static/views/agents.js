@@ -2,6 +2,7 @@
 
 import { get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
+import { dollars } from "../lib/money.js";
 import { has } from "../lib/routes.js";
 import { settingsFile } from "../lib/settings-file.js";
 import { placeOf, short } from "../lib/text.js";
@@ -14,6 +15,7 @@ const WORDS = "Agents reply to prompts. A schedule, the heartbeat or a conversat
 const ECHO = "It returns each prompt as its reply: a stand-in, until a real agent is configured.";
 const CONNECTABLE = ["claude", "codex", "gemini", "opencode"];
 const BEGIN = '[agents.default]\nadapter = "claude"';
+const WRONG = ["failed", "timedOut", "unconfirmed", "unknown"];
 const PROVES = {
   accepted: "it accepted the prompt",
   started: "it started on the prompt",
@@ -80,17 +82,25 @@ function card(agent, slot, tested, test) {
   const isEcho = agent.adapter === "echo";
   return panel(
     quoted(agent.name),
-    { actions: h("span", { class: "soft small" }, quoted(isEcho ? "echo, a stand-in" : agent.adapter)) },
+    {
+      actions: h(
+        "span",
+        { class: "row" },
+        health(agent),
+        h("span", { class: "soft small" }, quoted(isEcho ? "echo, a stand-in" : agent.adapter)),
+      ),
+    },
     body(
       isEcho ? h("p", { class: "soft" }, ECHO) : null,
       agent.problem ? h("div", { class: "note bad" }, quoted(agent.problem)) : null,
       facts([
-        ["Program", agent.program ? quoted(agent.program, { class: "mono" }) : null],
+        ["Program", agent.program ? path(agent.program) : null],
         ["Version", agent.program ? quoted(agent.version ?? "unknown") : null],
         ["Success means", PROVES[agent.proves] ?? agent.proves],
         ["Sessions", agent.sessions],
         ["Quota window", slot ? windowWords(slot) : null],
-        ["Cost", `$${agent.cost.today.toFixed(2)} today, $${agent.cost.month.toFixed(2)} this month`],
+        ["Cost today", dollars(agent.cost.today)],
+        ["This month", dollars(agent.cost.month)],
       ]),
       h("h3", null, "Last turns"),
       agent.turns.length
@@ -109,14 +119,24 @@ function card(agent, slot, tested, test) {
   );
 }
 
-const turnRow = (turn) =>
+/** Whether it can work: its program is there, and its last turn did not fail. */
+function health(agent) {
+  if (agent.problem) return chip("failed", { words: "missing" });
+  const last = agent.turns.find(({ outcome }) => !["running", "waiting"].includes(outcome));
+  return !last ? null : WRONG.includes(last.outcome) ? chip("failed", { words: "failing" }) : chip("succeeded", { words: "ok" });
+}
+
+/** A path that is broken after a slash, if it does not fit. */
+const path = (text) => h("bdi", { class: "mono" }, text.split(/(?<=\/)/).map((part) => [part, h("wbr")]));
+
+const turnRow = (turn, place, all) =>
   h(
     "li",
     null,
     mark(turn.outcome),
-    h("a", { class: "cut", href: `#/runs/${turn.runId}` }, quoted(turn.slug)),
-    turn.error ? quoted(short(turn.error), { class: "soft small cut grow" }) : h("span", { class: "grow" }),
+    h("a", { class: "cut grow", href: `#/runs/${turn.runId}` }, quoted(turn.slug)),
     when(turn.at),
+    turn.error && turn.error !== all[place - 1]?.error ? quoted(short(turn.error, 200), { class: "soft small error" }) : null,
   );
 
 const testResult = (run) =>

@@ -1,4 +1,4 @@
-// Channels, and the last interaction.
+// Channels, and where a person was last heard from.
 
 import { get } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
@@ -27,17 +27,11 @@ export default async function channels(visit) {
       { actions: h("span", { class: "soft small" }, quoted(channel.type)) },
       body(
         channel.incident ? h("div", { class: "note bad" }, quoted(channel.incident)) : null,
-        isLast
-          ? h(
-              "div",
-              { class: "note" },
-              h("span", null, "Last interaction: ", quoted(last.to ?? "here"), " ", when(last.at)),
-            )
-          : null,
         facts([
           ["To", channel.to ? quoted(channel.to) : null],
           ["Defined in", channel.source === "settings" ? quoted(`${file}, [channels.${channel.name}]`) : quoted(channel.source)],
           ["Inbound", channel.inbound ? "yes: a message there wakes the agent" : null],
+          ["Last interaction", isLast ? [last.to ? [quoted(last.to), " "] : null, when(last.at)] : null],
           ["Pending", channel.pending],
           ["Undelivered", dead],
         ]),

@@ -120,7 +120,7 @@ export default async function cost(visit) {
     head("Cost", WORDS, button("Set a budget", () => edit(), { kind: "primary", symbol: "plus" })),
     h("section", { class: "stack", "aria-label": "Budgets" }, budgets),
     panel("Spending", { actions: choices("Period", DAYS, days, (value) => ((days = value), go())) }, spending),
-    panel("Sums", { actions: choices("Sum by", KEYS, by, (value) => ((by = value), go())) }, sums),
+    panel("Totals", { actions: choices("Totals by", KEYS, by, (value) => ((by = value), go())) }, sums),
   );
   again();
   return { title: "Cost", element };
@@ -141,12 +141,12 @@ function meter(budget, share) {
       "aria-valuemin": "0",
       "aria-valuemax": "100",
       "aria-valuenow": String(Math.min(100, percent)),
-      "aria-label": `${scopeWords(budget.scope)} per ${budget.period}: ${percent} % spent`,
+      "aria-label": `${scopeWords(budget.scope)} per ${budget.period}: ${percent}% spent`,
       data: { o: share.look },
     },
     h("i", { style: { width: `${100 * share.spent}%` } }),
     h("i", { class: "held", style: { width: `${100 * share.reserved}%` } }),
-    h("span", { "aria-hidden": true }, `${percent} %`),
+    h("span", { "aria-hidden": true }, `${percent}%`),
   );
 }
 
@@ -155,17 +155,17 @@ const total = (sum) =>
     "div",
     { class: "figures" },
     figure(dollars(sum.cost), "spent"),
-    figure(sum.runs.toLocaleString(), "runs"),
+    figure(sum.runs.toLocaleString(), sum.runs === 1 ? "run" : "runs"),
     figure(sum.tokens.toLocaleString(), "tokens"),
     sum.unknown ? figure(sum.unknown.toLocaleString(), "attempts of unknown cost") : null,
   );
 
-/** Every day of the period, also those without runs. */
+/** The days since the first run of the period, also those without runs; a week at least, or one day would fill it. */
 function perDay(rows, days) {
   const known = new Map(rows.map((row) => [row.key, row]));
   const [long, short] = [format({ weekday: "short", day: "numeric", month: "short" }, "UTC"), format({ day: "numeric" }, "UTC")];
   const last = Date.parse(rows.at(-1).key);
-  const first = Math.max(Date.parse(rows[0].key), last - (days - 1) * DAY);
+  const first = Math.max(Math.min(Date.parse(rows[0].key), last - 6 * DAY), last - (days - 1) * DAY);
   const points = [];
   for (let day = first; day <= last; day += DAY) {
     const row = known.get(new Date(day).toISOString().slice(0, 10));
@@ -188,5 +188,5 @@ function sumsBy(by, { rows, total: sum }) {
     h("span", { class: "share", "aria-hidden": true }, h("i", { style: { width: `${(100 * row.cost) / most}%` } })),
   ];
   const lines = [...rows.map((row) => cells(row, key(row))), [...cells(sum, h("b", null, "Total")).slice(0, 5), ""]];
-  return table("Sums", [name, "Runs", "Tokens", "Cost", "Unknown", "Share"], lines);
+  return table("Totals", [name, "Runs", "Tokens", "Cost", "Cost unknown", "Share"], lines);
 }

@@ -86,7 +86,7 @@ function shown(data) {
           "div",
           { class: "figures" },
           figure(dollars(cost.expected), range(cost) ?? "cost"),
-          figure(runs.toLocaleString(), "runs"),
+          figure(runs.toLocaleString(), runs === 1 ? "run" : "runs"),
           figure(Math.round(tokens.expected).toLocaleString(), "tokens"),
           data.unknownCosts ? figure(data.unknownCosts.toLocaleString(), "turns of unknown cost") : null,
         ),
@@ -131,7 +131,7 @@ const scheduleRow = ({ slug, runs, turns, cost }) => [schedule(slug), runs.toLoc
 
 function budgetWords({ scope, period, unit, date, limit, expected, high, risk, skipped }) {
   const lost = skipped ? `; ${count(skipped, "run")} would be skipped` : "";
-  return `${scopeWords(scope)} per ${period}, ${dayWords(date)}: ${Math.round(100 * risk)} % likely to be used up (expected ${amountOf(expected, unit)}, up to ${amountOf(high, unit)}, limit ${amountOf(limit, unit)})${lost}.`;
+  return `${scopeWords(scope)} per ${period}, ${dayWords(date)}: ${Math.round(100 * risk)}% likely to be used up (expected ${amountOf(expected, unit)}, up to ${amountOf(high, unit)}, limit ${amountOf(limit, unit)})${lost}.`;
 }
 
 function windowWords({ slot, exhaustedAt, resetsAt, fits, slugs }) {
@@ -144,6 +144,6 @@ function collisionWords({ lane, slug, runs, longest, first }) {
 
 /** How the last forecast compared with what happened. */
 function accuracy({ madeAt, days, cost, error, within }) {
-  const off = error === null ? "" : `, ${Math.abs(Math.round(100 * error))} % too ${error > 0 ? "high" : "low"}`;
+  const off = error === null ? "" : `, ${Math.abs(Math.round(100 * error))}% too ${error > 0 ? "high" : "low"}`;
   return h("p", { class: "soft small" }, `The forecast of ${wall(at(madeAt))} expected ${dollars(cost.expected)} for ${count(days, "day")}; it was ${dollars(cost.actual)}${off}, ${within ? "within" : "outside"} the range.`);
 }

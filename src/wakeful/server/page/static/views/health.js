@@ -5,7 +5,7 @@ import { fill, h, quoted } from "../lib/dom.js";
 import { countProblems } from "../lib/health.js";
 import { has } from "../lib/routes.js";
 import { count } from "../lib/text.js";
-import { length, when } from "../lib/time.js";
+import { length, localised, when } from "../lib/time.js";
 import { chip } from "../parts/marks.js";
 import { body, button, empty, facts, head, panel, table } from "../parts/elements.js";
 
@@ -71,7 +71,7 @@ export default async function health(visit) {
             worstFirst(data.findings).map((finding) => [
               chip(LEVELS[finding.level][0], { words: LEVELS[finding.level][1] }),
               CHECKS[finding.name] ?? finding.name,
-              [quoted(finding.sentence), finding.cure ? h("p", { class: "soft small" }, quoted(finding.cure)) : null],
+              [quoted(localised(finding.sentence)), finding.cure ? h("p", { class: "soft small" }, quoted(localised(finding.cure))) : null],
             ]),
           )
         : null,

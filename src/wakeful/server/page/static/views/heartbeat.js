@@ -4,10 +4,10 @@ import { get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { has } from "../lib/routes.js";
 import { settingsFile } from "../lib/settings-file.js";
-import { when } from "../lib/time.js";
+import { spaced, when } from "../lib/time.js";
 import { askText, attempt } from "../parts/dialogs.js";
-import { chip } from "../parts/marks.js";
 import { runRow } from "../parts/run.js";
+import { stateChip } from "../parts/schedule-row.js";
 import { body, button, empty, facts, head, notBuilt, panel, table } from "../parts/elements.js";
 
 const WORDS =
@@ -40,7 +40,7 @@ export default async function heartbeat(visit) {
             h(
               "div",
               { class: "row" },
-              chip(data.status, { boxed: true }),
+              stateChip({ status: data.status, health: data.pausedAt ? "off" : data.consecutiveErrors ? "failing" : "ok" }, { boxed: true }),
               data.nextBeat ? h("span", { class: "soft" }, "next beat ", when(data.nextBeat)) : null,
             ),
             data.budget?.heldUntil
@@ -58,7 +58,7 @@ export default async function heartbeat(visit) {
             data.lastError ? h("div", { class: "note bad" }, quoted(data.lastError)) : null,
             facts([
               ["Agent", quoted(data.agent)],
-              ["Every", data.every],
+              ["Every", spaced(data.every)],
               [
                 "Active hours",
                 data.activeHours

@@ -88,7 +88,7 @@ export default async function importing(visit) {
   };
 
   const panes = {
-    text: field("content", "Its text", content, "as printed by crontab -l, or the content of a file"),
+    text: field("content", "Text to import", content, "as printed by crontab -l, or the content of a file"),
     here: h("p", { class: "soft" }, "The places where this scheduler keeps its own schedules on the daemon's machine, such as crontab -l and /etc/cron.d."),
     path: field("path", "Path", path, "a file or folder on the daemon's machine; needs a login with the role admin"),
   };
@@ -127,7 +127,7 @@ export default async function importing(visit) {
   hint();
   return {
     title: "Import",
-    element: h("div", { class: "stack" }, head("Import", WORDS, link("Schedules", "#/schedules", { kind: "quiet" })), panel(null, body(form)), result),
+    element: h("div", { class: "stack" }, head("Import", WORDS, link("Schedules", "#/schedules", { symbol: "list" })), panel(null, body(form)), result),
   };
 }
 

@@ -9,7 +9,7 @@ import { attempt } from "../parts/dialogs.js";
 import { button, choices, empty, head, notBuilt, panel } from "../parts/elements.js";
 
 const WORDS =
-  "A built-in channel: messages without another channel are kept here, so that nothing is lost.";
+  "A built-in channel: messages with no other channel are kept here, so that nothing is lost.";
 const BEGIN = 'wakeful add morning --times 08:00 --prompt "What should I know today?" --deliver inbox';
 const PAGE = 50;
 const HELD_MAX = 300;

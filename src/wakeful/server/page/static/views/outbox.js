@@ -3,7 +3,7 @@
 import { ask, get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { has } from "../lib/routes.js";
-import { short } from "../lib/text.js";
+import { preview } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { attempt, confirm } from "../parts/dialogs.js";
 import { chip } from "../parts/marks.js";
@@ -43,7 +43,7 @@ export default async function outbox(visit) {
         "summary",
         null,
         chip(LOOKS[delivery.status] ?? "unknown", { words: delivery.status === "dead" ? "undelivered" : delivery.status }),
-        quoted(short(delivery.text, 160), { class: "cut wide" }),
+        quoted(preview(delivery.text, 160), { class: "cut wide" }),
         quoted([delivery.channel, delivery.to].filter(Boolean).join(" → "), { class: "soft small" }),
         when(delivery.enqueuedAt),
       ),

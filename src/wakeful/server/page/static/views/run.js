@@ -2,7 +2,8 @@
 
 import { get, post, schedulePath } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { placeOf } from "../lib/text.js";
+import { settingsFile } from "../lib/settings-file.js";
+import { actionKind, placeOf } from "../lib/text.js";
 import { at, localised, wall, when } from "../lib/time.js";
 import { attempt, confirm } from "../parts/dialogs.js";
 import { climb } from "../parts/ladder.js";
@@ -12,12 +13,14 @@ import { body, button, copyText, link, panel } from "../parts/elements.js";
 
 export default async function run(visit) {
   const [id] = visit.params;
+  const home = homeOf(await settingsFile());
   const top = h("div");
   const why = h("p", { class: "why", role: "status" });
   const whyPanel = panel("Why", body(why));
   whyPanel.tabIndex = -1;
   const details = h("div", { class: "body" });
   let run = null;
+  let cure = null;
 
   const isOfSchedule = () => run.slug !== "heartbeat" && !run.slug.includes(":");
   const isOpen = () => ["running", "waiting"].includes(run.outcome);
@@ -49,11 +52,19 @@ export default async function run(visit) {
     whyPanel.classList.toggle("hidden", !explanation);
     if (explanation) fill(why, quoted(localised(explanation.sentence)));
   };
+  /** What to do about a failure: as on the first view, or that nothing has to be done any more. */
+  const askCure = async () => {
+    if (!isWrong() || cure?.of === run.outcome) return;
+    const [schedule, today] = await Promise.all([get(schedulePath(run.slug), {}, visit.signal), get("/api/today", {}, visit.signal)]);
+    const item = today.attention.find(({ kind, slug }) => kind === "failing" && slug === run.slug);
+    const isOver = schedule.lastOutcome === "succeeded" && at(schedule.lastRun) > at(run.startedAt ?? run.plannedAt);
+    cure = { of: run.outcome, words: isOver ? "A later run succeeded: nothing has to be done." : localised(item?.cure ?? CURES[actionKind(schedule)] ?? CURE) };
+  };
   const showWhy = () => {
     whyPanel.scrollIntoView({ block: "center" });
     whyPanel.focus({ preventScroll: true });
   };
-  const curl = button("Copy as curl", () => copyText(curlOf(run), curl), { symbol: "copy" });
+  const curl = button("Copy as curl", () => copyText(curlOf(run, home), curl), { symbol: "copy" });
 
   const show = () => {
     fill(
@@ -98,10 +109,11 @@ export default async function run(visit) {
         ),
       ),
     );
-    fill(details, runDetails(run));
+    fill(details, runDetails(run, isWrong() ? cure?.words : null));
   };
   const load = async () => {
     run = await get(`/api/runs/${id}`, {}, visit.signal);
+    await askCure().catch(visit.ignore); // its schedule may be gone
     show();
     await askWhy();
   };
@@ -121,8 +133,16 @@ export default async function run(visit) {
   };
 }
 
+/** The folder of the settings, as a word for a shell; the usual one if the daemon does not say. */
+function homeOf(file) {
+  const folder = file.includes("/") ? file.slice(0, file.lastIndexOf("/")) : "~/.wakeful";
+  return /^[\w@%+=:,./~-]+$/.test(folder) ? folder : `'${folder.replaceAll("'", "'\\''")}'`;
+}
+
+const CURE = "Fix the cause, then run it again.";
+const CURES = { command: "Fix the command, or provide what it needs. Then run it again." };
 const REPLAY = "Runs this planned time once more, outside the schedule";
 
 /** The request that runs the same schedule again, for a shell on the daemon's machine. */
-const curlOf = (run) =>
-  `curl -X POST -H "Authorization: Bearer $(cat ~/.wakeful/token)" ${location.origin}${schedulePath(run.slug, "/run")}`;
+const curlOf = (run, home) =>
+  `curl -X POST -H "Authorization: Bearer $(cat ${home}/token)" ${location.origin}${schedulePath(run.slug, "/run")}`;

@@ -28,7 +28,7 @@ export default async function schedule(visit) {
 
   const top = h("div");
   const whyWords = h("p", { class: "why", role: "status" });
-  const whyAt = h("input", { type: "datetime-local", step: "1", id: "why-at", "aria-label": "An instant" });
+  const whyAt = h("input", { type: "datetime-local", step: "1", id: "why-at" });
   const runList = h("div");
   const nextList = h("div");
   const figures = h("div", { class: "body" });
@@ -267,24 +267,29 @@ export default async function schedule(visit) {
           body(
             whyWords,
             h(
-              "form",
-              {
-                class: "row",
-                onsubmit: (event) => {
-                  event.preventDefault();
-                  askWhy();
+              "details",
+              { open: whyAt.value !== "" },
+              h("summary", { class: "soft small" }, "Ask about a different time"),
+              h(
+                "form",
+                {
+                  class: "row",
+                  onsubmit: (event) => {
+                    event.preventDefault();
+                    askWhy();
+                  },
                 },
-              },
-              h("label", { class: "soft small", for: "why-at" }, `Ask about a different time (${localZone})`),
-              h("span", null, whyAt),
-              button("Ask", null, { kind: "small", type: "submit" }),
-              button(
-                "Now",
-                () => {
-                  whyAt.value = "";
-                  askWhy();
-                },
-                { kind: "small quiet" },
+                h("label", { class: "soft small", for: "why-at" }, `Time (${localZone})`),
+                h("span", null, whyAt),
+                button("Ask", null, { kind: "small", type: "submit" }),
+                button(
+                  "Now",
+                  () => {
+                    whyAt.value = "";
+                    askWhy();
+                  },
+                  { kind: "small quiet" },
+                ),
               ),
             ),
           ),

@@ -48,25 +48,29 @@ export default async function schedules(visit) {
     space.style.setProperty("height", `${list.rows.length * row}px`);
     const first = Math.max(0, Math.floor(scroll.scrollTop / row) - 6);
     const last = Math.min(list.rows.length, Math.ceil((scroll.scrollTop + scroll.clientHeight) / row) + 6);
-    const wanted = new Set();
-    for (let index = first; index < last; index += 1) {
-      const schedule = list.rows[index];
-      wanted.add(schedule.slug);
-      let item = shown.get(schedule.slug);
-      if (!item || item.of !== schedule) {
-        item?.element.remove();
-        item = { of: schedule, element: scheduleRow(schedule, actions) };
-        shown.set(schedule.slug, item);
-        space.append(item.element);
-      }
-      item.element.style.setProperty("top", `${index * row}px`);
-      item.element.setAttribute("aria-posinset", index + 1);
-      if (schedule.recent === undefined) renewed.add(schedule.slug); // read in bulk, without its last runs
-    }
+    const wanted = new Set(list.rows.slice(first, last).map(({ slug }) => slug));
     for (const [slug, item] of shown) {
       if (wanted.has(slug)) continue;
       item.element.remove();
       shown.delete(slug);
+    }
+    for (let index = first; index < last; index += 1) {
+      const schedule = list.rows[index];
+      let item = shown.get(schedule.slug);
+      if (!item || item.of !== schedule) {
+        const element = scheduleRow(schedule, actions);
+        if (item) replaceRow(item.element, element);
+        item = { of: schedule, element };
+        shown.set(schedule.slug, item);
+      }
+      const { element } = item;
+      // In the document they have the order of the screen, because Tab and screen readers follow it.
+      const there = space.children[index - first] ?? null;
+      if (there !== element) space.insertBefore(element, there);
+      element.style.setProperty("top", `${index * row}px`);
+      element.setAttribute("aria-posinset", index + 1);
+      element.setAttribute("aria-setsize", list.next === null ? list.rows.length : -1);
+      if (schedule.recent === undefined) renewed.add(schedule.slug); // read in bulk, without its last runs
     }
     if (renewed.size) renew();
     if (list.next !== null && last + 40 > list.rows.length) more();
@@ -188,23 +192,31 @@ export default async function schedules(visit) {
     tellCount();
     draw();
   };
-  const sortBy = (name, words) =>
-    h(
+  /** Say which column the list is sorted by, and in which direction. */
+  const mark = (choice) => {
+    const isChosen = choice.dataset.name === list.sort;
+    choice.setAttribute("aria-pressed", String(isChosen));
+    if (isChosen) choice.setAttribute("aria-description", list.isDown ? "in reverse order" : "in order");
+    else choice.removeAttribute("aria-description");
+  };
+  const sortBy = (name, words) => {
+    const choice = h(
       "button",
       {
         type: "button",
         data: { name },
-        "aria-pressed": String(list.sort === name),
         onclick: (event) => {
           list.isDown = list.sort === name && !list.isDown;
           list.sort = name;
-          for (const choice of event.currentTarget.parentNode.querySelectorAll("button"))
-            choice.setAttribute("aria-pressed", String(choice.dataset.name === name));
+          for (const choice of event.currentTarget.parentNode.querySelectorAll("button")) mark(choice);
           sort().catch(visit.ignore);
         },
       },
       words,
     );
+    mark(choice);
+    return choice;
+  };
 
   // --- actions----------------------------------------------------------------------------------------------------------
 
@@ -284,7 +296,7 @@ export default async function schedules(visit) {
       h("span", { class: "c-when" }, "When"),
       sortBy("next", "Next"),
       sortBy("last", "Last"),
-      h("span", null, "Recent"),
+      h("span", { class: "c-strip" }, "Recent"),
       h("span", null, ""),
     ),
     scroll,
@@ -305,4 +317,12 @@ export default async function schedules(visit) {
     none,
   );
   return { title: "Schedules", element };
+}
+
+/** Replace a row by a newer one; the control that has the focus keeps it. */
+function replaceRow(row, newer) {
+  const controls = (of) => [...of.querySelectorAll("a, button")];
+  const focused = controls(row).indexOf(document.activeElement);
+  row.replaceWith(newer);
+  if (focused >= 0) controls(newer)[focused]?.focus({ preventScroll: true });
 }

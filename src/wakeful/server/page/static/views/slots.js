@@ -84,10 +84,11 @@ export default async function slots(visit) {
         facts([
           ["Next wake", slot.nextWake ? when(slot.nextWake) : null],
           ["Next poll", slot.nextPoll ? when(slot.nextPoll) : null],
+          ["Defined in", slot.source === "settings" ? `wakeful.toml, [slots.${slot.name}]` : null],
           ["Wake errors", slot.wakeErrors || null],
           ["Quota errors", slot.quotaErrors || null],
           ["Waking", slot.wakeDisabled ? "off after too many errors" : null],
-          ["Read", slot.lastPoll ? when(slot.lastPoll) : null],
+          ["Last poll", slot.lastPoll ? when(slot.lastPoll) : null],
           ...usage(slot),
         ]),
         history(slot.history),

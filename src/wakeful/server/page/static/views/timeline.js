@@ -13,6 +13,7 @@ import { ROW, Scale, colours, drawAxis, drawField, drawNow, drawRow, fit } from 
 import { markWords, rowWords } from "../parts/axis-words.js";
 import { icon } from "../parts/icons.js";
 import { chip, mark } from "../parts/marks.js";
+import { stateOf } from "../parts/schedule-row.js";
 import { body, button, choices, empty, head, link, panel } from "../parts/elements.js";
 
 const FEW = 4; // rows that leave room for a list below
@@ -158,7 +159,7 @@ export default async function timeline(visit) {
               href: placeOf(row.slug),
               class: row.status === "paused" || row.status === "disabled" || row.status === "done" ? "off" : "",
             },
-            mark(row.status),
+            mark(stateOf(row)[0]),
             quoted(rowName(row.slug), { class: "cut", title: row.slug }),
             h("span", { class: "unseen" }, rowWords(row)),
           ),

@@ -3,27 +3,29 @@
 import { get } from "../lib/api.js";
 import { fill, h, keyed, quoted, say } from "../lib/dom.js";
 import { lastVisit } from "../lib/last-visit.js";
-import { count, outcomeWords, placeOf, short } from "../lib/text.js";
+import { dollars } from "../lib/money.js";
+import { rowName } from "../lib/timeline-others.js";
+import { count, outcomeWords, placeOf, preview } from "../lib/text.js";
 import { at, budgetWords, format, relative, wall, when } from "../lib/time.js";
 import { ACKNOWLEDGE, attentionRow, isAcknowledgeable } from "../parts/attention.js";
 import { chip, mark } from "../parts/marks.js";
 import { body, copyable, head, link, panel } from "../parts/elements.js";
 
-const KINDS = { retry: "retry", waiting: "waiting", beat: "heartbeat", producer: "producer", wakeAt: "consumer", wake: "wake" };
+const KINDS = { retry: "retry", waiting: "waiting", producer: "producer", wakeAt: "consumer", wake: "wake" };
 
 export default async function today(visit) {
   const since = lastVisit === null ? null : new Date(lastVisit).toISOString();
   const facts = h("p", { class: "today-facts" });
   const first = h("div");
-  const troubles = h("ul", { class: "attentions", "aria-live": "polite" });
+  const troubles = h("ul", { class: "attentions", "aria-live": "polite", "aria-label": "Needs attention" });
   const well = h("p", { class: "well", role: "status" });
-  const halted = h("ul", { class: "attentions" });
+  const halted = h("ul", { class: "attentions", "aria-label": "Paused" });
   const [troubleCount, haltedCount] = [h("span", { class: "soft" }), h("span", { class: "soft" })];
   const help = h("p", { class: "help soft small" }, h("b", null, "Acknowledge"), `: ${ACKNOWLEDGE}`);
   const troublePanel = panel(["Needs attention ", troubleCount], troubles, help);
   const haltedPanel = panel(["Paused ", haltedCount], halted);
-  const running = h("ul", { class: "glances" });
-  const next = h("ul", { class: "glances" });
+  const running = h("ul", { class: "glances", "aria-label": "Running now" });
+  const next = h("ul", { class: "glances", "aria-label": "Next" });
   const happened = h("div", { class: "row small" });
   const runList = h("ul", { class: "glances" });
   const happenedTitle = h("h2");
@@ -80,7 +82,7 @@ export default async function today(visit) {
 /** The date, and today's cost. */
 function factWords({ now, cost, counts }) {
   const date = format({ weekday: "long", day: "numeric", month: "long" }).format(at(now));
-  const spent = `agents cost $${cost.cost.toFixed(2)} today${cost.unknown ? `, and ${count(cost.unknown, "run")} of unknown cost` : ""}`;
+  const spent = `${dollars(cost.cost)} spent today${cost.unknown ? ` (cost of ${count(cost.unknown, "run")} unknown)` : ""}`;
   return [date, spent, counts.unread ? count(counts.unread, "unread message") : null].filter(Boolean).join(" · ");
 }
 
@@ -102,7 +104,7 @@ const firstRun = () =>
 const none = (words) => h("li", { class: "faint" }, words);
 
 function runningRow(run) {
-  if (run === null) return none("Nothing runs at the moment.");
+  if (run === null) return none("Nothing is running.");
   return h(
     "li",
     null,
@@ -114,7 +116,8 @@ function runningRow(run) {
 
 function nextRow(fire) {
   if (fire === null) return none("Nothing is planned in the next seven days.");
-  const what = [KINDS[fire.kind], fire.handler].filter(Boolean).join(" ");
+  const what = KINDS[fire.kind];
+  const name = rowName(fire.handler ? `${fire.slug}/${fire.handler}` : fire.slug);
   return h(
     "li",
     null,
@@ -122,7 +125,7 @@ function nextRow(fire) {
     h(
       "span",
       { class: "grow" },
-      h("a", { class: "cut", href: placeOf(fire.slug) }, quoted(fire.slug)),
+      h("a", { class: "cut", href: placeOf(fire.slug) }, quoted(name)),
       fire.budgetFreesAt ? h("small", { class: "soft" }, budgetWords(fire.budgetFreesAt)) : null,
     ),
     what ? quoted(what, { class: "soft small" }) : null,
@@ -151,7 +154,7 @@ function runItem(run) {
       { class: "cut grow", href: `#/runs/${run.runId}` },
       h("b", null, quoted(run.slug)),
       " ",
-      quoted(short(run.error ?? run.reply, 200), { class: "soft" }),
+      quoted(preview(run.error ?? run.reply), { class: "soft" }),
     ),
     when(run.endedAt ?? run.startedAt ?? run.plannedAt),
   );

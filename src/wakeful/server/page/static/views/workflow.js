@@ -3,12 +3,12 @@
 import { ask, get, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { when } from "../lib/time.js";
-import { plainFacts } from "../parts/object-facts.js";
+import { plainFacts, value } from "../parts/object-facts.js";
 import { attempt, confirm } from "../parts/dialogs.js";
 import { graph, stateMark, stateWords } from "../parts/graph.js";
 import { chip } from "../parts/marks.js";
 import { topicMessages } from "../parts/messages.js";
-import { body, button, empty, link, panel, table } from "../parts/elements.js";
+import { body, button, empty, facts, link, panel, table } from "../parts/elements.js";
 
 export default async function workflow(visit) {
   const [id] = visit.params;
@@ -138,7 +138,7 @@ export default async function workflow(visit) {
       handlers,
       body(
         ...[...Object.entries(workflow.producers ?? {}), ...Object.entries(workflow.consumers ?? {})].map(([name, handler]) =>
-          h("div", { class: "stack" }, h("h3", null, quoted(name)), plainFacts(handler)),
+          h("div", { class: "stack tight" }, h("h3", null, quoted(name)), handlerFacts(handler)),
         ),
       ),
     );
@@ -156,6 +156,25 @@ export default async function workflow(visit) {
       h("div", null, link("All workflows", "#/workflows", { kind: "quiet" })),
     ),
   };
+}
+
+/** A producer or a consumer in words. */
+function handlerFacts(handler) {
+  const list = (names) => (names?.length ? quoted(names.join(", ")) : null);
+  const isConsumer = Boolean(handler.subscribe);
+  return facts([
+    ["Kind", isConsumer ? "consumer" : "producer"],
+    ["Reads", list(handler.subscribe)],
+    ["Publishes to", list(handler.publishes)],
+    ["Side effect", isConsumer ? (handler.mutate === false ? "none" : "yes, at most once") : null],
+    ["Next run", handler.nextRun ? when(handler.nextRun) : null],
+    ["Wakes", handler.wakeAt ? when(handler.wakeAt) : null],
+    ["Due", handler.queued ? "it runs in the next session" : handler.dirty ? "messages are waiting for it" : null],
+    ["On hold", handler.heldUntil ? ["until ", when(handler.heldUntil)] : null],
+    ["Last run", handler.lastRun ? when(handler.lastRun) : "never"],
+    ["State", handler.state == null ? null : value(handler.state)],
+    ["Last error", handler.lastError ? quoted(handler.lastError) : null],
+  ]);
 }
 
 /** What a handler wants to show: its fields, or its text. */
