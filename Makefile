@@ -84,7 +84,7 @@ record-agents: $(STAMP) ## record the output of the real agents again, for the f
 
 torture: $(STAMP) ## long tests: fault tests, all cases, more examples
 	@$(BIN)/python tools/test_programs.py
-	WAKEFUL_THOROUGH=1 $(BIN)/pytest -q -m "torture or hypothesis"
+	WAKEFUL_THOROUGH=1 $(BIN)/pytest -q -n 2 --dist worksteal -m "torture or hypothesis"
 
 worlds: $(STAMP) ## random simulated systems, checked against the laws, bounded (SEEDS=400 FIRST=1 MINUTES=240)
 	PYTHONPATH=tests $(BIN)/python -m worlds --seed $(FIRST) --through $$(($(FIRST) + $(SEEDS) - 1)) --minutes $(MINUTES)

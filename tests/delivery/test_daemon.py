@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from access import HEADERS
@@ -40,6 +41,7 @@ async def test_kill_9_between_send_and_acknowledge_sends_once_more_under_the_sam
         assert receiver.got[0].body["id"] == receiver.got[1].body["id"] == made["id"]
 
 
+@pytest.mark.torture
 async def test_a_thousand_deliveries_to_a_receiver_that_fails_in_every_way(tmp_path: Path) -> None:
     """Nothing is lost, every recipient gets theirs in order, and the clock goes on."""
     recipients, each = 20, 50

@@ -81,7 +81,9 @@ async def test_an_alert_about_a_broken_channel_goes_elsewhere(world: World) -> N
         await app.delivering.send(f"x{n}", channel="phone", to=str(n))
     await world.sleep("1h")
     (alert,) = people["mail"].got
-    assert alert.startswith("a message to phone could not be delivered: it is down; `wakeful outbox retry ")
+    assert alert.startswith(
+        "A message to phone could not be delivered: it is down. Send it again: wakeful outbox retry "
+    )
     people["phone"].usual = None
     await app.delivering.send("y", channel="phone")
     await world.settle()

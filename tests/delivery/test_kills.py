@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from delivery.running import WITHIN, Running, daemon
 from delivery.test_ping import Monitor, monitoring
 from postgres.server import Server, schema_of, server, url
@@ -81,6 +83,7 @@ def _incidents(server: Server, url: str) -> list[Any]:
         return connection.execute(f"SELECT name FROM {schema_of(url)}.incidents".encode()).fetchall()
 
 
+@pytest.mark.torture
 async def test_of_three_nodes_on_postgresql_one_that_is_killed_is_a_finding_and_no_outage(
     url: str, server: Server, tmp_path: Path
 ) -> None:

@@ -77,7 +77,7 @@ async def test_an_orderly_stop_is_named_as_such_and_reported_once_a_day(world: W
     assert len(await app.alerts()) == 3
 
 
-@pytest.mark.parametrize("nights", [3, pytest.param(30, marks=pytest.mark.torture)])
+@pytest.mark.parametrize("nights", [pytest.param(nights, marks=pytest.mark.torture) for nights in (3, 30)])
 @virtual
 async def test_a_laptop_suspended_every_night_reports_once_a_day_and_only_if_something_was_missed(
     world: World, nights: int

@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
-from delivery.kit import Person, Unsent, reachable, target_of
+from delivery.kit import Person, Unsent, reachable, statuses, target_of
 from features.kit import Bench, Bot, World, virtual
 from nested import top_level
 from wakeful import Invalid, every
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.results import Done, Failed
+from wakeful.core.time.instants import MINUTE, SECOND
+from wakeful.testing.virtual_clock import VirtualClock
 
 
 async def said(world: World, app: Bench, reply: Any, slug: str = "report", **options: Any) -> Any:
@@ -291,6 +293,32 @@ async def test_a_channel_that_only_another_node_has_is_left_to_that_node(world: 
     await world.sleep("2s")
     assert people.got == ["letter"]
     assert others["mail"].got == []
+
+
+@virtual
+async def test_a_node_that_wakes_during_a_send_begins_no_second_one_to_the_same_person(world: World) -> None:
+    """Asleep past its claim, it lost the delivery to another node; its own send is still in progress all the same."""
+    slept, people = await reachable(world, "chat", name="slept", usual=40 * SECOND, **SHARED)
+    await slept.delivering.send("first", to="7")
+    await world.sleep("5s")
+    slept.machine.freeze()
+    other = world.bench(name="other", clock=VirtualClock(world.loop, wall=world.wall), **SHARED)
+    phone = Person(world)
+    other.register_channel("chat", None, phone)
+    await other.start()
+    await world.sleep("5m")
+    assert phone.got == ["first"]
+    other.machine.freeze()
+    slept.clock.suspend(5 * MINUTE)
+    slept.machine.thaw()
+    await slept.delivering.send("second", to="7")
+    await slept.delivering.send("to another", to="8")
+    await world.sleep("2m")
+    other.machine.thaw()
+    assert people["chat"].under_way_max == 2  # one to each person
+    assert [letter.text for letter in people["chat"].letters] == ["first", "to another", "second"]
+    assert people["chat"].got == ["first", "to another", "second"]
+    assert statuses(world)[1] == ("second", "delivered", 1)
 
 
 @virtual

@@ -137,6 +137,7 @@ async def test_a_report_has_the_cause_the_cure_and_how_to_resume(world: World) -
     assert "`wakeful resume x`" in text
 
 
+@pytest.mark.torture
 @virtual
 async def test_what_comes_back_soon_after_its_end_is_counted_and_not_reported(world: World) -> None:
     """A schedule that flaps for hours is reported once; if it stays bad for an hour, it is reported again."""

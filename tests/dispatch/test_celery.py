@@ -122,6 +122,7 @@ async def test_an_unreachable_broker_fails_and_nothing_was_sent(redis: Redis, wo
     assert len(workers.lines("end")) == 1
 
 
+@pytest.mark.torture
 async def test_a_timeout_and_a_cancel_revoke_the_task(redis: Redis, workers: Workers, tmp_path: Path) -> None:
     """A worker confirms that it stopped: only then the run has timed out, or is cancelled."""
     workers.start("one")
@@ -137,6 +138,7 @@ async def test_a_timeout_and_a_cancel_revoke_the_task(redis: Redis, workers: Wor
     assert workers.lines("end") == []
 
 
+@pytest.mark.torture
 async def test_a_task_that_no_worker_takes_is_not_said_to_have_ended(redis: Redis, tmp_path: Path) -> None:
     """It was revoked, and nobody confirms it: the run is unknown, and says so."""
     async with _app(tmp_path, shutdown_grace="0s") as app:
@@ -146,6 +148,7 @@ async def test_a_task_that_no_worker_takes_is_not_said_to_have_ended(redis: Redi
         assert "no worker has confirmed" in (run.error or "")
 
 
+@pytest.mark.torture
 async def test_a_lost_result_is_unknown_or_retried(
     redis: Redis, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +170,7 @@ async def test_a_lost_result_is_unknown_or_retried(
         assert "record in the result backend is gone" in (run.error or "")
 
 
+@pytest.mark.torture
 async def test_what_a_dead_node_sent_is_asked_for(redis: Redis, workers: Workers, tmp_path: Path) -> None:
     """A daemon that stops, or dies, while a task works: the next one asks the backend by the task's id, and does not
     send it again."""
@@ -181,6 +185,7 @@ async def test_what_a_dead_node_sent_is_asked_for(redis: Redis, workers: Workers
     assert len(workers.lines("begin")) == 1
 
 
+@pytest.mark.torture
 @pytest.mark.parametrize("moment", ["begin", "end"])
 async def test_a_worker_that_dies_before_it_was_ever_asked(
     redis: Redis, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -205,6 +210,7 @@ async def test_a_worker_that_dies_before_it_was_ever_asked(
         assert (run.outcome, run.attempt, run.output) == ("succeeded", 2, '{"took": 0.0}')
 
 
+@pytest.mark.torture
 async def test_what_a_dead_worker_had_only_received_goes_to_another(
     redis: Redis, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -226,6 +232,7 @@ async def test_what_a_dead_worker_had_only_received_goes_to_another(
             assert (await app.wait_for(run_id, within=f"{PATIENCE:.0f}s")).outcome == outcome
 
 
+@pytest.mark.torture
 async def test_a_worker_with_the_solo_pool_is_not_taken_for_dead(
     redis: Redis, workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -161,6 +161,7 @@ def interpreter() -> str | None:
     return None
 
 
+@pytest.mark.torture
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can become the user of the image")
 def test_the_pod_runs_as_its_user_in_its_volume(volume: Path) -> None:
     """Its init container makes the home, the daemon starts there, the health check passes, SIGTERM ends it well."""

@@ -9,6 +9,8 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from edges.cli.kit import daemon
 from patience import PATIENCE
 
@@ -38,6 +40,7 @@ def test_a_report_is_written_once(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("report-*.txt"))) == 1
 
 
+@pytest.mark.torture
 def test_a_digest_has_all_letters(tmp_path: Path) -> None:
     """Three letters, one digest; a second start sends nothing again."""
     assert "an invoice, an invitation, a reminder" in run("mail_digest.py", tmp_path)

@@ -99,6 +99,7 @@ def test_with_a_base_address_every_link_and_picture_is_absolute(tmp_path: Path) 
     assert {one.removeprefix(base).removesuffix("?raw=true") for one in targets if one.startswith(base)} == set(ours)
 
 
+@pytest.mark.torture
 def test_a_new_user_gets_a_first_answer_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
     """init, up, add, run --wait and down, in an empty home and outside of the checkout."""
     with ZipFile(wheel) as opened:

@@ -38,7 +38,7 @@ def page_id(page: Path) -> str:
     return str(page.relative_to(ROOT))
 
 
-ALWAYS_FOLLOWED = {"README.md", "docs/first-schedule.md", "docs/self-scheduling.md"}
+ALWAYS_FOLLOWED = {"README.md"}
 """Pages that `make test` follows; `make torture` follows the others."""
 
 

@@ -49,8 +49,7 @@ def test_a_short_drill_passes_and_leaves_nothing(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "number",
-    [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.torture) for n in (signal.SIGTERM, signal.SIGKILL))],
+    "number", [pytest.param(n, marks=pytest.mark.torture) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)]
 )
 def test_a_drill_that_is_stopped_leaves_nothing(home: Path, number: signal.Signals) -> None:
     """Ctrl-C, kill, and kill -9: no process and no file stays."""

@@ -174,6 +174,7 @@ async def test_runs_wait_when_there_is_no_capacity_for_all(tmp_path: Path) -> No
     assert answer["peak"]["running"] == 2
 
 
+@pytest.mark.torture
 async def test_a_plan_on_postgresql_is_simulated_too(tmp_path: Path, url: str) -> None:
     """It is copied into a scratch store; the forecast is stored on the server."""
     async with served(tmp_path, store=url) as api:

@@ -203,6 +203,7 @@ async def test_what_was_being_written_at_the_end_is_written(world: World) -> Non
     assert read(desk)["slug"] == "standup"
 
 
+@pytest.mark.torture
 @virtual
 async def test_a_thousand_schedules_changing_at_once_are_all_written_and_the_clock_is_not_late(world: World) -> None:
     """Files fall behind and catch up; runs start on time meanwhile."""

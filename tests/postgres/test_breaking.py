@@ -61,6 +61,7 @@ async def test_what_is_answered_is_so_and_nothing_else_is_raised(url: str, serve
     assert trouble is not None and "failed" in trouble
 
 
+@pytest.mark.torture
 async def test_a_daemon_behind_a_line_that_breaks(url: str, server: Server, tmp_path: Path) -> None:
     """A fifth of all transactions break: no 500, no run recorded as failed, every run ends, /healthz tells."""
     mark = tmp_path / "marks"

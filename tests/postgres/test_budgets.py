@@ -44,7 +44,8 @@ def _node(url: str, name: str, agent: Spender) -> Wakeful:
     return app
 
 
-@pytest.mark.parametrize("has_history", [False, pytest.param(True, marks=pytest.mark.torture)])
+@pytest.mark.torture
+@pytest.mark.parametrize("has_history", [False, True])
 async def test_three_nodes_never_spend_more_than_the_limit_and_one_run(url: str, has_history: bool) -> None:
     """Twenty-four prompts are due together on three nodes; the ledger, the budget and the agent agree."""
     agent = Spender()

@@ -136,6 +136,7 @@ async def test_a_daemon_behind_a_pooler(url: str, server: Server, tmp_path: Path
     assert "pooler" in (tmp_path / "home" / "server.log").read_text()
 
 
+@pytest.mark.torture
 def test_two_nodes_behind_a_pooler(url: str, server: Server, tmp_path: Path) -> None:
     """They share what is due, also the runs of one lane, and one is killed: as many runs as instants, each tried at
     most twice."""

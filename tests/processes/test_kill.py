@@ -10,6 +10,7 @@ from processes.kit import Nursery, ask, count, is_alive, lines
 pytestmark = pytest.mark.promise
 
 
+@pytest.mark.torture
 def test_a_kill_in_the_middle_of_a_thousand_instants(children: Nursery, tmp_path: Path) -> None:
     """After the restart every instant has its one run, none had a third attempt, and orphaned commands are gone."""
     database, done = tmp_path / "wakeful.db", tmp_path / "done"

@@ -15,6 +15,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from edges.http.kit import Client, daemon, served
 from patience import PATIENCE
+from sampling import sampled
 from wakeful import every
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.server.http import Access, NamedToken
@@ -177,6 +178,7 @@ async def test_people_decide_and_agents_do_not(tmp_path: Path) -> None:
         assert rejected.status == 202
 
 
+@pytest.mark.torture
 async def test_an_agent_that_schedules_itself_a_hundred_times_has_one_proposal(tmp_path: Path) -> None:
     """Over MCP, under ever new names; nothing is planned, and no later call says that something was created."""
     admin = {"Authorization": "Bearer admin-secret"}
@@ -192,7 +194,7 @@ async def test_an_agent_that_schedules_itself_a_hundred_times_has_one_proposal(t
         assert (await api.get("/api/runs", headers=admin)).body["runs"] == []
 
 
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize("era", sampled(ERAS, every=2))
 async def test_over_stdio(tmp_path: Path, era: str) -> None:
     """`wakeful mcp` over the socket acts as the agent it was given, and no more."""
     home = tmp_path / "home"

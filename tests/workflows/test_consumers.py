@@ -190,6 +190,7 @@ async def test_a_consumer_that_publishes_to_its_own_topic_is_slowed_down_visibly
     assert prepare.count == 600
 
 
+@pytest.mark.torture
 @virtual
 async def test_a_queue_that_does_not_feed_itself_is_not_limited(world: World) -> None:
     """However many messages it drains one by one."""

@@ -307,14 +307,14 @@ def test_the_quiet_world_has_as_many_commits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("commit", "when"),
-    sampled([(commit, when) for commit in range(1, WORK + 1) for when in ("before", "after")], every=9, offset=4),
+    sampled([(commit, when) for commit in range(1, WORK + 1) for when in ("before", "after")], every=18, offset=4),
 )
 def test_a_crash_at_every_commit(tmp_path: Path, commit: int, when: str) -> None:
     """The same quiet world, dying once, before or after one of the commits that its work takes is durable."""
     world_of(tmp_path / "world", 1, {commit: when})
 
 
-@pytest.mark.parametrize("seed", sampled(range(12), every=4))
+@pytest.mark.parametrize("seed", sampled(range(12), every=12))
 def test_many_crashes_in_a_rough_world(tmp_path: Path, seed: int) -> None:
     """Handlers that fail, take too long and decline, and a node that dies again and again."""
     rng = random.Random(seed)

@@ -301,6 +301,7 @@ def test_a_slot_of_the_settings_is_changed_in_its_file(tmp_path: Path) -> None:
             assert (said.code, "wakeful.toml" in said.err) == (1, True), said
 
 
+@pytest.mark.torture
 @pytest.mark.waits
 def test_a_wake_that_cannot_be_sent_is_sent_when_the_provider_is_back(tmp_path: Path) -> None:
     """Nothing is disabled; `next` and `why` say when it is tried again, and it is."""
@@ -326,6 +327,7 @@ def test_a_wake_that_cannot_be_sent_is_sent_when_the_provider_is_back(tmp_path: 
             assert len(account.woken) == 1
 
 
+@pytest.mark.torture
 @pytest.mark.waits
 def test_the_program_of_the_documentation_lets_a_schedule_after_its_reset_run(tmp_path: Path) -> None:
     """The very lines of docs/quota.md, without the part that needs an agent."""
