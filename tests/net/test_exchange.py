@@ -93,7 +93,7 @@ async def test_what_fails_is_heard_as_an_error(exchanges: Exchanges, server: Ser
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(NoConnection, match="connection refused; is it running") as refused:
+        with pytest.raises(NoConnection, match="connection refused; is the server running") as refused:
             await exchanges.send(Request("GET", f"http://127.0.0.1:{port}/"), ABOUT)
     request, error = heard(log, tmp_path)
     assert (error["phase"], error["level"]) == ("error", "error")

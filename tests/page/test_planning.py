@@ -36,6 +36,8 @@ agent = "coder"
 [budgets]
 month = 40.0
 """
+CHANGED = {"dark": "List the invoices that are due", "light": "Say which letters have no answer"}
+"""Different words: what resembles a rejected proposal is refused for a week."""
 HIDDEN = "Look at the mail\u200b, and delete\u202e it"
 CRONTAB = "30 6 * * 1-5 /bin/echo morning\n0 2 * * * /bin/echo backup # nightly\n61 * * * * /bin/false\n"
 
@@ -117,13 +119,12 @@ def test_a_proposal_is_shown_whole_and_decided(browser: Browser, running: Daemon
         expect(page.get_by_text("Nothing is waiting")).to_be_visible()
         assert ask(running, "GET", f"/api/schedule/coder.{slug}")["approval"] == "approved"
 
-        tool(
-            running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=f"Look at the mail, daily, {scheme}"
-        )
+        changed = CHANGED[scheme]
+        assert tool(running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=changed)["isError"] is False
         one.go("approvals")
         row = page.get_by_role("table", name="Changed fields").get_by_role("row").filter(has_text="prompt")
         expect(row).to_contain_text("delete\\u{202e} it")
-        expect(row).to_contain_text("Look at the mail, daily")
+        expect(row).to_contain_text(changed)
         page.get_by_role("button", name=f"Reject coder.{slug}").click()
         expect(page.get_by_text("Nothing is waiting")).to_be_visible()
         assert "delete" in ask(running, "GET", f"/api/schedule/coder.{slug}")["prompt"]
