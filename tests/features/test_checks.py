@@ -63,6 +63,29 @@ async def test_a_day_of_polls_that_find_nothing_is_one_row(world: World) -> None
 
 
 @virtual
+async def test_an_instant_and_a_replay_are_never_one_row(world: World) -> None:
+    """A replay covers no instant of the plan. Where one found nothing between two instants that found nothing either,
+    the ledger has three rows, and every instant still has its own."""
+    agent, checker = Spender(world), Checker()
+    app = await _open(world, agent, checker)
+    await _poll(app)
+    await world.until("01-01 00:06:00")
+    (first,) = await app.runs("poll")
+    await app.replay(first.run_id)
+    await world.until("01-01 00:11:00")
+    assert [row.trigger for row in await app.runs("poll")] == ["schedule", "replay", "schedule"]
+    assert await ledger(app, "poll") == [
+        "01-01 00:05:00 skipped (nothing to do)",
+        "01-01 00:05:00 skipped (nothing to do)",
+        "01-01 00:10:00 skipped (nothing to do)",
+    ]
+    second = (await app.runs("poll"))[0]
+    await app.replay(second.run_id)
+    await world.until("01-01 00:12:00")
+    assert [row.trigger for row in await app.runs("poll")] == ["replay", "schedule", "replay", "schedule"]
+
+
+@virtual
 async def test_what_it_finds_is_given_to_the_agent(world: World) -> None:
     """After the prompt, in a block of its own; retries get it too."""
     agent, checker = Spender(world), Checker()

@@ -142,6 +142,7 @@ async def test_schedules_that_cannot_run_are_named(world: World) -> None:
     found = await looked(app)
     assert of(found, "invalid").slugs == ["zoned"]
     assert of(found, "disabled").slugs == ["failing"]
+    assert of(found, "disabled").cure == "fix the cause, then: wakeful resume failing"
     assert found.level == "warn"
 
 

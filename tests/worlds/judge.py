@@ -489,9 +489,12 @@ def _span(row: Run | None) -> tuple[Instant, Instant | None, int] | None:
 
 
 def _is_merged(row: Run, facts: Facts) -> bool:
-    """Whether the instant of a row that is gone is covered by the row it was merged into: its check found nothing."""
+    """Whether the instant of a row that is gone is covered by the row it was merged into: its check found nothing. Only
+    rows of the plan cover instants."""
     into = facts.runs.get(facts.merged.get(row.run_id, 0))
-    return into is not None and into.reason == NOTHING_TO_DO and laws.last_instant(into) == row.planned_at
+    if into is None or not (laws.is_planned(into) and laws.is_planned(row)):
+        return False
+    return into.reason == NOTHING_TO_DO and laws.last_instant(into) == row.planned_at
 
 
 def _planned_by(facts: Facts, schedule_id: int) -> Planned | None:

@@ -4,7 +4,7 @@ import json
 from typing import Any, NamedTuple
 
 from wakeful.core.run.results import Done, Ending
-from wakeful.core.run.runs import Run
+from wakeful.core.run.runs import OUTSIDE_PLAN, Run
 from wakeful.core.run.settlement import Close, Wait
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence
@@ -81,13 +81,15 @@ def after_check(
 
 
 def row_before(tx: Tx, run: Run, close: Close, own: Compiled) -> Run | None:
-    """The row that this instant joins: the row right before it, skipped for the same reason."""
-    if close.reason not in MERGED or run.trigger == "manual" or run.attempt > 1 or run.definition is not None:
+    """The row that this instant joins: the row right before it, skipped for the same reason. Runs that are not planned,
+    such as replays, cover no instant of the plan, so they neither join a row nor are joined."""
+    is_planned = run.trigger not in OUTSIDE_PLAN
+    if close.reason not in MERGED or not is_planned or run.attempt > 1 or run.definition is not None:
         return None
     for row in tx.runs.page(schedule_id=run.schedule_id, before_id=run.run_id, limit=1):
         last = row.planned_until or row.planned_at
         is_same = (row.outcome, row.reason, row.version) == ("skipped", close.reason, run.version)
-        if is_same and row.trigger != "manual" and next_after(own.rules.timing, last) == run.planned_at:
+        if is_same and row.trigger not in OUTSIDE_PLAN and next_after(own.rules.timing, last) == run.planned_at:
             locked = tx.runs.lock([row.run_id]).get(row.run_id)
             if locked is not None:
                 return locked._replace(planned_until=run.planned_at, instants=locked.instants + 1, error=close.error)

@@ -340,10 +340,12 @@ def _terms(live: Sequence[Node]) -> Finding:
 
 
 def _named(name: str, slugs: Sequence[str], none: str, state: str, cure: str) -> Finding:
-    """The finding about schedules in a state; `none` if there are none."""
+    """The finding about schedules in a state; `none` if there are none. If it is one, its name is in the command."""
     if not slugs:
         return Finding(name, "ok", none)
-    count = "1 schedule" if len(slugs) == 1 else f"{len(slugs)} schedules"
+    count = f"{len(slugs)} schedules"
+    if len(slugs) == 1:
+        count, cure = "1 schedule", cure.replace("SLUG", slugs[0])
     named = ", ".join(slugs[:NAMED_MAX]) + (" and others" if len(slugs) > NAMED_MAX else "")
     return Finding(name, "warn", f"{count} {state}: {named}", cure, slugs[:NAMED_MAX])
 
