@@ -39,9 +39,6 @@ class TestOrigins:
             _origin("b", name="other", digest="e"),
         ]
         assert await store.read(lambda tx: tx.origins.of_place("systemd", "/etc/crontab")) == []
-        assert await store.read(lambda tx: tx.origins.of_names("schedule", ["other", "none"])) == [
-            _origin("b", name="other", digest="e")
-        ]
         await store.write(lambda tx: tx.origins.remove_many([_origin(hostile), _origin("gone")]))
         left = await store.read(lambda tx: tx.origins.of_place("crontab", "/etc/crontab"))
         assert [row.ref for row in left] == ["b"]

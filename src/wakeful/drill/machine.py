@@ -31,7 +31,6 @@ ROTATION_MS: Final = 2.0
 
 SLOW_MS: Final = 50.0
 IN_MEMORY: Final = frozenset({"tmpfs", "ramfs"})
-LAYERS: Final = frozenset({"overlay", "aufs", "9p", "virtiofs", "fuse", "fuseblk"})
 UNSAFE_OPTIONS: Final = frozenset({"nobarrier", "barrier=0", "data=writeback"})
 FREE_LOW: Final = 1024**3
 

@@ -33,7 +33,6 @@ ALIKE: Final = 0.8
 SAMPLED: Final[tuple[Instant, ...]] = (1_767_225_600_000, 1_782_864_000_000)  # 2026-01-01 and 2026-07-01
 _BLANK: Final = "\u115f\u1160\u2800"  # they show as nothing
 _ANSWER: Final = re.compile(r"\s*/?(approve|reject)\s+([A-Za-z0-9]{8})\s*[.!]?\s*", re.IGNORECASE | re.ASCII)
-_ATTEMPT: Final = re.compile(r"\s*/?(approve|reject)\b", re.IGNORECASE | re.ASCII)
 
 
 class Lineage(NamedTuple):
@@ -103,11 +102,6 @@ def read_answer(text: str) -> tuple[Decision, str] | None:
     if match is None:
         return None
     return ("approve" if match[1].lower() == "approve" else "reject"), match[2].upper()
-
-
-def looks_like_answer(text: str) -> bool:
-    """Whether the text begins like a decision."""
-    return _ATTEMPT.match(text) is not None
 
 
 def is_same(a: Definition, b: Definition) -> bool:

@@ -24,7 +24,6 @@ class DstChange:
     wall: str  # the wall time affected, HH:MM (or HH:MM:SS)
     day: str  # YYYY-MM-DD
     zone: str
-    other_at: Instant | None = None  # the other instant with the same wall time
 
     @property
     def sentence(self) -> str:
@@ -50,10 +49,10 @@ def dst_change_at(timing: Timing, at: Instant) -> DstChange | None:
     if not pattern.runs_once or count_walls(pattern, wall, wall + 1) == 0 or at % SECOND:
         return None
     if wall < segment.seen:
-        return DstChange("secondOfTwo", *_shown(wall), zone, (wall - segment.before) * SECOND)
+        return DstChange("secondOfTwo", *_shown(wall), zone)
     following = segment_at(zone, segment.end)
     if following.offset < segment.offset and wall >= segment.end + following.offset:
-        return DstChange("firstOfTwo", *_shown(wall), zone, (wall - following.offset) * SECOND)
+        return DstChange("firstOfTwo", *_shown(wall), zone)
     return None
 
 

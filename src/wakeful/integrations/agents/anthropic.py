@@ -20,7 +20,6 @@ from wakeful.ports.agent import Replied, Transcripts
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 
-URL: Final = "https://api.anthropic.com"
 VERSION: Final = "2023-06-01"
 TOKENS_MAX: Final = 4096
 """This API requires a limit."""

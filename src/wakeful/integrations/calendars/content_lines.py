@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-COMPONENTS_MAX: Final = 20_000
 LINES_MAX: Final = 200_000
 _FOLD: Final = re.compile(r"\r?\n[ \t]")
 _NAME: Final = re.compile(r"[A-Za-z0-9-]+")

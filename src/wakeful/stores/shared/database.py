@@ -103,11 +103,6 @@ def insert_one(table: str, names: Iterable[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
 
 
-def set_all(names: Iterable[str]) -> str:
-    """The assignments of an UPDATE."""
-    return ", ".join(f"{name} = :{name}" for name in names)
-
-
 def grouped(pairs: Iterable[tuple[Key, Row]]) -> dict[Key, list[Row]]:
     """Rows by key, in their order."""
     found: dict[Key, list[Row]] = {}

@@ -9,9 +9,6 @@ _HANDOVERS = Table("handovers", Handover, key=("handover_id",), fixed=("created_
 # Definitions that came from one place.
 OF_PLACE = f"SELECT {_ORIGINS.columns} FROM origins WHERE source = :source AND place = :place ORDER BY ref"
 
-# Where these definitions came from.
-OF_NAMES = f"SELECT {_ORIGINS.columns} FROM origins WHERE kind = :kind AND name IN :names ORDER BY name, source, place"
-
 # Forget an origin.
 REMOVE = "DELETE FROM origins WHERE source = :source AND place = :place AND ref = :ref"
 
@@ -35,9 +32,6 @@ class SharedOrigins:
 
     def of_place(self, source: str, place: str) -> list[Origin]:
         return list(map(Origin._make, self._db.rows(OF_PLACE, source=source, place=place)))
-
-    def of_names(self, kind: str, names: list[str]) -> list[Origin]:
-        return list(map(Origin._make, self._db.rows(OF_NAMES, kind=kind, names=names)))
 
     def put_many(self, rows: list[Origin]) -> None:
         self._db.upsert(_ORIGINS, rows)

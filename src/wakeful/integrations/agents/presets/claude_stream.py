@@ -5,7 +5,7 @@ from typing import Any
 
 from wakeful.core.run.usage import Usage
 from wakeful.integrations.agents.presets.preset import Printed, Reading
-from wakeful.integrations.agents.printed import at, last, of_type, text_at
+from wakeful.integrations.agents.printed import at, last, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import error_lines
 
@@ -41,9 +41,3 @@ def result_of(printed: Printed, events: Events, usage: Usage | None, totals: Usa
         status = status if isinstance(status, int) else None
         return Reading("failed", said, status, session_id, usage, totals, refused)
     return Reading("answered", text, None, session_id, usage, totals, refused)
-
-
-def error_messages(events: Events) -> tuple[str, ...]:
-    """The messages of `error` events."""
-    messages = (text_at(event, "message") or text_at(event, "error") for event in of_type(events, "error"))
-    return tuple(message for message in messages if message)
