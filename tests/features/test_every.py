@@ -126,6 +126,28 @@ async def test_a_clock_that_went_ahead_and_came_back_costs_one_catch_up(world: W
 
 
 @virtual
+async def test_what_ran_on_a_clock_ahead_divides_the_stretch_that_a_run_blocks(world: World) -> None:
+    """L1: the instants that ran then have rows of their own, so those blocked before and after them are two rows."""
+    world.sleep_max = MINUTE
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("tick", every("1m"))
+    await world.until("01-01 00:02:30")
+    world.clock.step(10 * MINUTE)
+    await world.until("01-01 00:14:30")
+    world.clock.step(-10 * MINUTE)
+    bot.usual = HOUR
+    await world.until("01-01 00:17:30")
+    assert sorted(await ledger(app, "tick"))[-5:] == [
+        "01-01 00:06:00 running",
+        "01-01 00:07:00 skipped (blocked) x6",
+        "01-01 00:13:00 succeeded",
+        "01-01 00:14:00 succeeded",
+        "01-01 00:15:00 skipped (blocked) x3",
+    ]
+
+
+@virtual
 async def test_a_restart_keeps_the_grid(world: World) -> None:
     """OC#59977: restarts more frequent than the interval do not keep it from running."""
     bot = Bot(world)

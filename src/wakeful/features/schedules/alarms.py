@@ -309,7 +309,7 @@ def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, tuple[Run, i
     """For schedules whose newest row is the same kind of gap as the one to write: that row, extended, and by how many
     instants."""
     candidates = {
-        decision.before.last_row_id: (decision.before, decision.rows[0])
+        decision.before.last_row_id: (decision.before, decision.rows[0], decision.compiled)
         for decision in all_decided
         if decision.before is not None
         and decision.rows
@@ -320,16 +320,26 @@ def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, tuple[Run, i
         return {}
     grown: dict[int, tuple[Run, int]] = {}
     for row in tx.runs.lock([run_id for run_id in candidates if run_id is not None]).values():
-        before, gap = candidates[row.run_id]
+        before, gap, compiled = candidates[row.run_id]
         is_same = (
             (row.outcome, row.reason) == (gap.outcome, gap.reason)
             and row.blocked_by == gap.blocked_by
             and row.version == before.version
         )
-        if is_same and (row.planned_until or row.planned_at) == before.planned_through:  # nothing lies in between
+        if (
+            is_same
+            and (row.planned_until or row.planned_at) == before.planned_through
+            and _follows(gap, before, compiled)
+        ):
             longer = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
             grown[before.schedule_id] = longer, gap.instants
     return grown
+
+
+def _follows(gap: Gap, before: Cadence, compiled: Compiled) -> bool:
+    """Whether nothing lies between the border of the plan and the gap: if the clock was set back, runs may."""
+    is_ahead_of_all = before.planned_through >= before.ran_through
+    return is_ahead_of_all or next_after(compiled.rules.timing, before.planned_through) == gap.first
 
 
 def _repeats(gap: Gap) -> bool:
