@@ -7,7 +7,7 @@ import pytest
 
 from features.kit import Bot, World, as_ms, instant, ledger, short, virtual
 from wakeful import every
-from wakeful.core.time.instants import DAY, HOUR, MINUTE
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 
 
 @virtual
@@ -127,7 +127,8 @@ async def test_a_clock_that_went_ahead_and_came_back_costs_one_catch_up(world: W
 
 @virtual
 async def test_what_ran_on_a_clock_ahead_divides_the_stretch_that_a_run_blocks(world: World) -> None:
-    """L1: the instants that ran then have rows of their own, so those blocked before and after them are two rows."""
+    """L1: the instants that ran then have rows of their own, so those blocked before and after them are two rows, even if
+    one look after a suspend decides about all of them."""
     world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)
@@ -137,6 +138,11 @@ async def test_what_ran_on_a_clock_ahead_divides_the_stretch_that_a_run_blocks(w
     await world.until("01-01 00:14:30")
     world.clock.step(-10 * MINUTE)
     bot.usual = HOUR
+    await world.until("01-01 00:12:55")
+    app.machine.freeze()
+    await world.until("01-01 00:15:10")
+    app.clock.suspend(135 * SECOND)
+    app.machine.thaw()
     await world.until("01-01 00:17:30")
     assert sorted(await ledger(app, "tick"))[-5:] == [
         "01-01 00:06:00 running",
