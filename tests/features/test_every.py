@@ -127,8 +127,8 @@ async def test_a_clock_that_went_ahead_and_came_back_costs_one_catch_up(world: W
 
 @virtual
 async def test_what_ran_on_a_clock_ahead_divides_the_stretch_that_a_run_blocks(world: World) -> None:
-    """L1: the instants that ran then have rows of their own, so those blocked before and after them are two rows, even if
-    one look after a suspend decides about all of them."""
+    """L1: the instants that ran then have rows of their own, so those blocked before and after them are two rows, even
+    if one look after a suspend decides about all of them."""
     world.sleep_max = MINUTE
     bot = Bot(world)
     app = await world.open(bot)

@@ -40,8 +40,8 @@ ADDED: Final = (
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the source with a field more in a schedule, and one more in a slot."""
     copy = tmp_path_factory.mktemp("changed")
-    for folder in ("src", "tools", "docs"):
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in ("src", "tools", "docs"):  # with its bytecode: only what is changed is compiled again
+        shutil.copytree(ROOT / folder, copy / folder)
     for name, before, line in ADDED:
         file = copy / name
         text = file.read_text(encoding="utf-8")
@@ -118,6 +118,15 @@ def test_it_is_in_the_tables_of_the_docs(changed: Path) -> None:
     assert settings.count("| `colour` | text | unset | the colour of its gauge |") == 3  # a table for each provider
 
 
+def test_it_is_in_the_description_of_the_form(running: Daemon) -> None:
+    """From which the page draws each field: with its label and its help text."""
+    options = {option["name"]: option for option in ask(running, "GET", "/api/forms/schedule")["options"]}
+    assert (options["colour"]["label"], options["colour"]["hint"]) == ("Colour", "the colour of its mark")
+    for provider in ask(running, "GET", "/api/forms/slot")["providers"]:
+        assert "colour" in [one["name"] for one in provider["fields"]]
+
+
+@pytest.mark.torture
 def test_it_is_in_the_form(browser: Browser, running: Daemon) -> None:
     """With its label and its help text; what is typed there is saved."""
     with window(browser, running) as one:

@@ -18,7 +18,7 @@ def test_the_page_comes_back_with_the_daemon(browser: Browser, tmp_path: Path) -
     """It says that it is not connected, and reads anew what happened meanwhile, without being loaded again."""
     with daemon(tmp_path / "home") as first:
         ask(first, "PUT", "/api/schedule/before", EVERY)
-        with window(browser, first, may_refuse=True) as one:
+        with window(browser, first, may_refuse=True, is_new=True) as one:
             page = one.page
             one.go("schedules")
             state = page.locator(".bar .pill").first
@@ -85,7 +85,7 @@ def test_a_link_logs_in_once(browser: Browser, tmp_path: Path) -> None:
 
 def test_a_view_that_cannot_be_loaded_is_loaded_later(browser: Browser, tmp_path: Path) -> None:
     """By itself, when the daemon is back; until then the page says what is wrong."""
-    with daemon(tmp_path / "home") as first, window(browser, first, may_refuse=True) as one:
+    with daemon(tmp_path / "home") as first, window(browser, first, may_refuse=True, is_new=True) as one:
         page = one.page
         one.go("today")
         first.end()

@@ -100,13 +100,15 @@ def test_costs_are_shown_and_a_budget_is_set(browser: Browser, running: Daemon, 
 
 @pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_a_proposal_is_shown_whole_and_decided(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
-    """What cannot be seen is written out; a change shows each field before and after; the decision is the daemon's."""
+    """It appears on an open page. What cannot be seen is written out; a change shows each field before and after; the
+    decision is the daemon's."""
     slug = f"mail-{scheme}"
     day = {"dark": "monday", "light": "tuesday"}[scheme]  # a copy would not be a proposal of its own
-    tool(running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=HIDDEN, note="you asked for it")
     with window(browser, running, scheme=scheme, size=size) as one:
         page = one.page
         one.go("approvals")
+        expect(page.get_by_text("Nothing is waiting")).to_be_visible()
+        tool(running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=HIDDEN, note="you asked for it")
         proposal = page.get_by_role("listitem").filter(has_text=slug)
         expect(proposal).to_contain_text("Look at the mail\\u{200b}, and delete\\u{202e} it")
         expect(proposal).to_contain_text(f"every {day.capitalize()} at 09:00")
@@ -114,14 +116,13 @@ def test_a_proposal_is_shown_whole_and_decided(browser: Browser, running: Daemon
         expect(proposal).to_contain_text("you asked for it")
         expect(proposal).not_to_contain_text(re.compile(r"\d{4}-\d\d-\d\dT"))  # times have the style of the page
         expect(page.get_by_label("1 waiting for approval")).to_have_text("1")
-        audit(page)
+        audit(page, "#main")
         page.get_by_role("button", name=f"Approve coder.{slug}").click()
         expect(page.get_by_text("Nothing is waiting")).to_be_visible()
         assert ask(running, "GET", f"/api/schedule/coder.{slug}")["approval"] == "approved"
 
         changed = CHANGED[scheme]
         assert tool(running, "put_schedule", slug=slug, when=f"every {day} at 9:00", prompt=changed)["isError"] is False
-        one.go("approvals")
         row = page.get_by_role("table", name="Changed fields").get_by_role("row").filter(has_text="prompt")
         expect(row).to_contain_text("delete\\u{202e} it")
         expect(row).to_contain_text(changed)
@@ -142,7 +143,7 @@ def test_a_crontab_is_pasted_and_what_is_selected_is_taken_over(browser: Browser
         expect(entries.nth(2)).to_contain_text("cannot be taken over")
         expect(entries.nth(2).get_by_role("checkbox")).to_be_disabled()
         before = len(ask(running, "GET", "/api/schedule")["schedules"])
-        audit(page)
+        audit(page, "#main")
         entries.nth(1).get_by_role("checkbox").uncheck()
         page.get_by_role("button", name="Take over 1 schedule").click()
         expect(entries.nth(0)).to_contain_text("unchanged")
@@ -164,7 +165,6 @@ def test_the_coming_days_and_what_a_draft_would_change(
         page.get_by_role("group", name="Expected cost per day").get_by_role("button").nth(1).focus()
         expect(page.locator(".bars + p")).to_contain_text(" run")
         expect(page.get_by_text("No budget is likely to be used up.")).to_be_visible()
-        audit(page)
         held: list[Route] = []
 
         def hold(route: Route) -> None:
@@ -178,7 +178,7 @@ def test_the_coming_days_and_what_a_draft_would_change(
         expect(page.get_by_role("table", name="By schedule")).to_contain_text("daily")  # in the last forecast
         wait_until(page, lambda: held)
         assert len(held) == 1
-        audit(page)
+        audit(page, "#main")
         held[0].continue_()
         expect(page.get_by_role("progressbar")).to_have_count(0)
         expect(page.get_by_role("table", name="By schedule")).to_contain_text("daily")
@@ -189,5 +189,5 @@ def test_the_coming_days_and_what_a_draft_would_change(
         panel = page.locator(".panel").filter(has=page.get_by_role("heading", name="What would change"))
         expect(panel).to_contain_text("More runs")
         expect(panel).to_contain_text("daily")
-        audit(page)
+        audit(page, ".panel:has(.plain-list)")
     assert ask(running, "GET", "/api/schedule/daily")["schedule"]["expression"] == "0 9 * * *"

@@ -78,7 +78,7 @@ def test_what_happens_before_the_stream_connects_is_seen(
 ) -> None:
     """The page has loaded, its stream has not connected yet, and a run starts: it is there once the page is live."""
     put_slow(running, gate)
-    with window(browser, running) as one:
+    with window(browser, running, is_new=True) as one:
         page = one.page
         held: list[Route] = []
 
@@ -99,7 +99,7 @@ def test_what_happens_before_the_stream_connects_is_seen(
 def test_what_the_stream_missed_is_repaired(browser: Browser, running: Daemon, gate: Path) -> None:
     """Events that never arrive: the page looks at the data by itself, and soon shows what is so."""
     put_slow(running, gate)
-    with window(browser, running) as one:
+    with window(browser, running, is_new=True) as one:
         page = one.page
         one.go("schedules")
         expect(page.locator(".pill").first).to_have_text("live")

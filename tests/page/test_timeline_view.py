@@ -63,7 +63,7 @@ def test_one_schedule_fills_the_view_and_is_followed_by_keyboard(
         assert chart is not None and chart["height"] <= 3 * 34
         expect(page.get_by_role("heading", name="Next times")).to_be_visible()
         expect(page.locator(".times").first).to_contain_text("succeeded")
-        audit(page)
+        audit(page, "#main")
 
         axis = page.get_by_role("img", name="Time axis.")
         axis.focus()
@@ -82,7 +82,7 @@ def test_one_schedule_fills_the_view_and_is_followed_by_keyboard(
         page.locator("summary", has_text="Rows").click()
         page.get_by_label("Deliveries").check()
         expect(page.locator(".tl-rows li").filter(has_text="delivery:inbox")).to_be_visible()
-        audit(page)
+        audit(page, "#main")
 
 
 def test_marks_are_where_things_happened_and_the_span_shows_them(browser: Browser, running: Daemon) -> None:

@@ -47,7 +47,7 @@ def test_each_trouble_is_on_the_first_view_once_with_its_cure_and_a_button(
             item = items.filter(has=page.get_by_role("heading", name=title))
             expect(item).to_contain_text(cure)
             expect(item.get_by_role("button", name=press).or_(item.get_by_role("link", name=press))).to_be_visible()
-        audit(page)
+        audit(page, "#main")
         items.get_by_role("button", name="Test: Agent coder").click()
         expect(page.locator(".toast")).to_contain_text("agent: 'coder' cannot be used: ")
         page.get_by_role("button", name="Close this message").click()

@@ -220,28 +220,31 @@ def test_the_palette_goes_anywhere_by_keyboard(browser: Browser, running: Daemon
         expect(page.get_by_role("heading", name="needle", exact=True)).to_be_visible()
 
 
-def test_every_view_opens_in_both_schemes_and_on_a_phone(browser: Browser, running: Daemon) -> None:
+@pytest.mark.torture
+@pytest.mark.parametrize(("scheme", "size"), LOOKS)
+def test_every_view_opens_in_both_schemes_and_on_a_phone(
+    browser: Browser, running: Daemon, scheme: str, size: Any
+) -> None:
     """Each has a heading and something to read; none scrolls sideways; what this build lacks says so."""
     places = ["timeline", "schedules", "runs", "heartbeat", "workflows", "slots"]
     places += ["inbox", "outbox", "channels", "health", "log", "new"]
-    for scheme, size in (("dark", WIDE), ("light", PHONE)):
-        with window(browser, running, scheme=scheme, size=size) as one:
-            background = None
-            for place in places:
-                one.go(place)
-                expect(one.page.locator("h1")).to_be_visible()
-                wide = one.page.evaluate("document.documentElement.scrollWidth - innerWidth")
-                assert wide <= 0, (place, scheme)
-                assert not one.page.evaluate(CUT), f"a table of {place} is cut off"
-                background = one.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
-            assert (background == "rgb(14, 15, 23)") == (scheme == "dark")
+    with window(browser, running, scheme=scheme, size=size) as one:
+        background = None
+        for place in places:
+            one.go(place)
+            expect(one.page.locator("h1")).to_be_visible()
+            wide = one.page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert wide <= 0, (place, scheme)
+            assert not one.page.evaluate(CUT), f"a table of {place} is cut off"
+            background = one.page.evaluate("getComputedStyle(document.documentElement).backgroundColor")
+        assert (background == "rgb(14, 15, 23)") == (scheme == "dark")
 
 
 @pytest.mark.torture
 def test_the_scheme_can_be_switched_and_is_remembered(browser: Browser, running: Daemon) -> None:
     """Against what the system says, and after a reload."""
     look = "getComputedStyle(document.documentElement).colorScheme"
-    with window(browser, running, scheme="dark") as one:
+    with window(browser, running, scheme="dark", is_new=True) as one:
         one.go("timeline")
         one.page.get_by_label("Dark or light").click()
         assert one.page.evaluate(look) == "light"

@@ -51,7 +51,7 @@ every_min = "1s"
 agent_interval_min = "1s"
 """
 _MANUAL: Final = {"type": "manual"}
-_OFTEN: Final = {"type": "every", "every": "2s"}
+_OFTEN: Final = {"type": "every", "every": "1s"}
 _DAILY: Final = {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}
 
 
@@ -105,7 +105,7 @@ def _put(one: Daemon, slug: str, schedule: Any, **definition: Any) -> None:
 
 
 def _until_it_fails(one: Daemon, slug: str, *, program: Path | None = None) -> None:
-    """It fires every two seconds until it has failed, and then once a day. Without its program it cannot be edited."""
+    """It fires every second until it has failed, and then once a day. Without its program it cannot be edited."""
     ask(one, "PATCH", f"/api/schedule/{slug}", {"schedule": _OFTEN})
     hidden = None if program is None else program.rename(program.with_suffix(".old"))
     _until(lambda: ask(one, "GET", f"/api/schedule/{slug}")["health"] == "failing")
@@ -120,7 +120,7 @@ def _until(found: Callable[[], object]) -> None:
     give_up = time.monotonic() + PATIENCE
     while not found():
         assert time.monotonic() < give_up
-        time.sleep(0.05)
+        time.sleep(0.2)
 
 
 def write_settings(home: Path) -> None:

@@ -64,6 +64,7 @@ ELSEWHERE = {
     "/api/routes": "reads no store",
     "/api/forms/schedule": "reads no store",
     "/api/forms/slot": "reads no store",
+    "/api/forms/workflow": "reads no store",
     "/api/calendar/key": "reads one value",
     "/api/forecast": "a simulation in another process, which reads a bounded record of each schedule",
     "/api/deliveries/{id}": "one row by its key",

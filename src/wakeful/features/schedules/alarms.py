@@ -336,10 +336,11 @@ def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, tuple[Run, i
     return grown
 
 
-def _follows(gap: Gap, before: Cadence, compiled: Compiled) -> bool:
+def _follows(gap: Gap, before: Cadence, compiled: Compiled | Broken) -> bool:
     """Whether nothing lies between the border of the plan and the gap: if the clock was set back, runs may."""
-    is_ahead_of_all = before.planned_through >= before.ran_through
-    return is_ahead_of_all or next_after(compiled.rules.timing, before.planned_through) == gap.first
+    if before.planned_through >= before.ran_through:
+        return True
+    return isinstance(compiled, Compiled) and next_after(compiled.rules.timing, before.planned_through) == gap.first
 
 
 def _repeats(gap: Gap) -> bool:

@@ -23,6 +23,7 @@ from wakeful.features.schedules.compiled import compile_definition
 from wakeful.features.schedules.owned_stops import forget_removals
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import lineage_json
+from wakeful.ports.changes import Report
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import NewSchedule, Tx
 
@@ -102,6 +103,8 @@ def _decide(
     status = "approved" if decision == "approve" else "rejected"
     closed = proposal._replace(status=status, decided_at=now, decided_by=by, code_digest=None)
     tx.proposals.save([closed])
+    data = {"proposalId": closed.proposal_id, "owner": closed.owner, "decision": status, "by": by}
+    tx.report(Report("schedules", "decided", data, slug=closed.slug))
     return Decided(closed, is_missed, before)
 
 

@@ -8,6 +8,7 @@ from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.self_scheduling.proposals import CODE_LENGTH, EXPIRES, Lineage, OwnedKind, Proposal, code_digest
 from wakeful.core.time.instants import Instant
+from wakeful.ports.changes import Report
 from wakeful.ports.store import Schedule, Tx
 
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -48,6 +49,8 @@ def add_proposal(
     if code is not None:
         proposal = proposal._replace(code_digest=code_digest(code, proposal))
     tx.proposals.add(proposal)
+    data = {"proposalId": proposal.proposal_id, "owner": owner}
+    tx.report(Report("schedules", "proposed", data, slug=proposal.slug))
     return proposal
 
 

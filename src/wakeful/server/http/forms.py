@@ -1,4 +1,4 @@
-"""`/api/forms/schedule` and `/api/forms/slot`: the fields of definitions, from which the page draws its forms."""
+"""`/api/forms/…`: the fields of definitions, from which the page draws its forms."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -16,6 +16,7 @@ from wakeful.core.description import Field, Object
 from wakeful.core.schedule.actions import OBJECTS, PROMPT
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 from wakeful.core.time.timing_json import TIMING_TYPES
+from wakeful.core.workflow.definition import CONSUMER, PRODUCER
 from wakeful.server.http.requests import new_router
 from wakeful.server.http.shapes import Shape, answer, problems
 
@@ -37,6 +38,13 @@ class SlotForm(Shape):
     """The form of a quota slot: the fields of each provider."""
 
     providers: list[dict[str, Any]]
+
+
+class WorkflowForm(Shape):
+    """The form of a workflow is JSON; these are the fields that users write, without those that are read back."""
+
+    producer: list[str]
+    consumer: list[str]
 
 
 def schedule_form() -> dict[str, Any]:
@@ -150,5 +158,13 @@ def routes() -> APIRouter:
     )
     async def get_slot_form() -> Response:
         return JSONResponse(slot_form())
+
+    @router.get(
+        "/workflow",
+        summary="The form of a workflow",
+        responses={200: answer(WorkflowForm, "The fields of producers and consumers."), **problems()},
+    )
+    async def get_workflow_form() -> Response:
+        return JSONResponse({"producer": list(PRODUCER.names), "consumer": list(CONSUMER.names)})
 
     return router

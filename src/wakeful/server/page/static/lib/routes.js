@@ -14,9 +14,3 @@ export async function has(path) {
     throw error;
   }
 }
-
-/** The names of the fields of an object that users write; read-only fields are left out. */
-export async function fieldsOf(name) {
-  const { properties } = (await get("/api/openapi.json")).components.schemas[name];
-  return Object.keys(properties).filter((property) => !properties[property].readOnly);
-}

@@ -1,8 +1,7 @@
 // Create and edit a workflow as JSON, with a picture of it and its errors while you type.
 
-import { ask } from "../lib/api.js";
+import { ask, get } from "../lib/api.js";
 import { fill, h, quoted, settled } from "../lib/dom.js";
-import { fieldsOf } from "../lib/routes.js";
 import { tell } from "../parts/dialogs.js";
 import { body, button, field, link, panel } from "../parts/elements.js";
 import { faultsOf, showFaults } from "../parts/field-errors.js";
@@ -25,7 +24,7 @@ export default async function workflowEdit(visit) {
   if (known) {
     const answer = await ask("GET", path(known), { signal: visit.signal });
     etag = answer.headers.get("etag");
-    start = await written(answer.body);
+    start = await written(answer.body, visit.signal);
   }
   const name = h("input", { type: "text", value: known ?? "", disabled: known !== null, placeholder: "inbox", spellcheck: "false", autocapitalize: "none", maxlength: 64, oninput: () => check() });
   const text = h("textarea", { class: "json", spellcheck: "false", value: JSON.stringify(start, null, 2), oninput: () => draw() });
@@ -126,16 +125,15 @@ export default async function workflowEdit(visit) {
 }
 
 /** The workflow's definition, without its state. */
-async function written(workflow) {
-  const only = async (schema, handlers) => {
-    const names = await fieldsOf(schema);
-    return Object.fromEntries(
+async function written(workflow, signal) {
+  const fields = await get("/api/forms/workflow", {}, signal);
+  const only = (names, handlers) =>
+    Object.fromEntries(
       Object.entries(handlers).map(([id, handler]) => [id, Object.fromEntries(Object.entries(handler).filter(([name]) => names.includes(name)))]),
     );
-  };
   return {
     status: workflow.status,
-    producers: await only("Producer", workflow.producers),
-    consumers: await only("Consumer", workflow.consumers),
+    producers: only(fields.producer, workflow.producers),
+    consumers: only(fields.consumer, workflow.consumers),
   };
 }
