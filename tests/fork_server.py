@@ -44,6 +44,8 @@ LATER = (
     "uvloop",
 )
 """What is imported when it is first used."""
+NOT_IMPORTED = ("__main__", "cli.main", "mcp.tools_server", "observe.otlp")
+"""Programs, and libraries that few tests need: those of MCP and OpenTelemetry take as long as many of ours."""
 
 
 def main() -> None:
@@ -61,7 +63,7 @@ def import_programs() -> None:
     for name in IMPORTED:
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{name}."):
-            if not found.name.endswith(("__main__", "cli.main")):
+            if not found.name.endswith(NOT_IMPORTED):
                 importlib.import_module(found.name)
     for name in LATER:
         importlib.import_module(name)

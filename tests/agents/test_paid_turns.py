@@ -143,7 +143,7 @@ def killed_at(server: Paid, running: Daemon, count: int) -> None:
 @pytest.mark.parametrize(
     ("turns", "kills"),
     [
-        pytest.param(40, 3, id="40"),
+        pytest.param(24, 2, id="24"),
         pytest.param(1_000, 9, id="1000", marks=[pytest.mark.torture, pytest.mark.timeout(1_800)]),
     ],
 )

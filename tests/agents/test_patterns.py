@@ -39,18 +39,27 @@ def test_sigterm_is_obeyed_while_a_pattern_has_no_end(tmp_path: Path) -> None:
     """In a real process, with a minute for the pattern."""
     program = tmp_path / "daemon.py"
     program.write_text(f"""
-import asyncio, signal
+import asyncio, os, signal, subprocess
 from wakeful.integrations.agents import patterns
 patterns.WITHIN = 60
+started = []
+class Recorded(subprocess.Popen):
+    def __init__(self, *args, **options):
+        super().__init__(*args, **options)
+        started.append(self)
+subprocess.Popen = Recorded
 async def main():
     asked = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asked.set)
     searching = asyncio.ensure_future(patterns.search({{"p": {ENDLESS!r}}}, {HAYSTACK!r}))
+    while not started:
+        await asyncio.sleep(0.01)
     await asyncio.sleep(0.5)
     print("matching", searching.done(), flush=True)
     await asked.wait()
     print("ended", searching.done(), flush=True)
-    import os; os._exit(0)
+    started[0].kill()  # it would keep a processor busy for the rest of the minute
+    os._exit(0)
 asyncio.run(main())
 """)
     command = [sys.executable, str(program)]

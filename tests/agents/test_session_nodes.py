@@ -80,19 +80,24 @@ async def node(store: str | Path, name: str, folder: Path, *scenarios: str) -> A
         yield Node(app, player)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> str | Path:
-    if request.param == "sqlite":
-        return tmp_path / "wakeful.db"  # a home that was moved to another machine
-    address: str = request.getfixturevalue("url")
-    return address
+KINDS = [
+    ("sqlite", "schedule"),
+    ("sqlite", "heartbeat"),
+    ("sqlite", "conversation"),
+    ("postgres", "schedule"),
+    pytest.param("postgres", "heartbeat", marks=pytest.mark.torture),
+    pytest.param("postgres", "conversation", marks=pytest.mark.torture),
+]
 
 
-@pytest.mark.parametrize("kind", ["schedule", "heartbeat", "conversation"])
+@pytest.mark.parametrize(("place", "kind"), KINDS)
 async def test_a_turn_on_another_node_begins_a_session_and_says_so(
-    store: str | Path, kind: str, tmp_path: Path
+    place: str, kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """The other node does not even try to continue it; back at home, or on its own node, a session goes on."""
+    store: str | Path = tmp_path / "wakeful.db"  # a home that was moved to another machine
+    if place == "postgres":
+        store = request.getfixturevalue("url")
     async with node(store, "a", tmp_path, "slow") as a:
         assert (await a.turn(kind)).session_id == FIRST
         again = await a.turn(kind)

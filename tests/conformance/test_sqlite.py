@@ -1,4 +1,4 @@
-"""The conformance suite on SQLite: with its threads, and inline as the simulation uses it."""
+"""The conformance suite on SQLite: with its threads, and inline as the simulation and the tests of features use it."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from conformance.suite import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
-from conformance.suite import MakeStore
+from conformance.suite import MakeStore, TestTheClock, TestTransactions
 from new_store import prepare
+from sampling import sampled
 from wakeful.stores.sqlite import SqliteStore
 
 
@@ -26,7 +27,15 @@ class Alternating:
     def after_commit(self) -> None: ...
 
 
-@pytest.fixture(params=["threads", "inline", "inline, shared clock"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`make test` runs all of it with threads, and inline what differs there: transactions and the clock."""
+    if "make_store" in metafunc.fixturenames:
+        is_different = metafunc.cls in (TestTransactions, TestTheClock)
+        ways = ["threads", "inline", "inline, shared clock"]
+        metafunc.parametrize("make_store", ways if is_different else sampled(ways, every=3), indirect=True)
+
+
+@pytest.fixture
 async def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[MakeStore]:
     """Stores on one file in a temporary folder."""
     opened: list[SqliteStore] = []

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
+from new_store import prepare
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite import Crashed, SqliteStore, group
 from wakeful.stores.sqlite.connection import Opened, connect, set_up_writer
 from wakeful.stores.sqlite.database import SqliteDatabase
-from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.group import Call, GroupCommit, Operation
-from wakeful.stores.sqlite.migrate import migrations
 
 
 def connection_of(tx: Tx) -> sqlite3.Connection:
@@ -54,7 +53,7 @@ class Steps:
     """Group commit on a file, driven by hand; what it executes is written down."""
 
     def __init__(self, path: Path) -> None:
-        create(path, migrations())
+        prepare(path)
         self.path = path
         self.executed: list[str] = []
         self.commit_steps = GroupCommit(self.open(), self.open)
@@ -223,6 +222,7 @@ def test_a_database_locked_by_another_is_waited_for_within_a_bound(
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[SqliteStore]:
     """A store with its threads."""
+    prepare(tmp_path / "wakeful.db")
     opened = await SqliteStore.open(tmp_path / "wakeful.db")
     yield opened
     await opened.close()

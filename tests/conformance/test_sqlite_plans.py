@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from new_store import prepare
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
@@ -21,8 +22,6 @@ from wakeful.stores.shared.database import Sql
 from wakeful.stores.sqlite import alarms, cadences, lanes, new_schedules, runs
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.database import translated
-from wakeful.stores.sqlite.files import create
-from wakeful.stores.sqlite.migrate import migrations
 
 HOT: dict[str, Sql] = {
     "alarms.SET": alarms.SET,
@@ -108,7 +107,7 @@ MAY_SORT = {
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
     """A connection to a new database."""
-    create(tmp_path / "wakeful.db", migrations())
+    prepare(tmp_path / "wakeful.db")
     opened = connect(tmp_path / "wakeful.db")
     yield opened
     opened.close()

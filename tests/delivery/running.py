@@ -37,7 +37,7 @@ class Running:
         """Ask until it is so."""
         async with asyncio.timeout(WITHIN):
             while not condition(found := await self.ask("GET", path)):
-                await asyncio.sleep(0.05)
+                await asyncio.sleep(0.15)
         return found
 
     async def kill(self) -> None:

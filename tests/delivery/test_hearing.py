@@ -6,6 +6,7 @@ from delivery.kit import Person
 from features.kit import Bench, World, virtual
 from features.voice import Voice
 from wakeful.core.schedule.actions import Prompt
+from wakeful.core.time.instants import HOUR, SECOND, Duration
 from wakeful.features.delivery.listening import LEASE
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
@@ -29,6 +30,7 @@ class Radio:
         self.trouble: ListenTrouble | None = None
         self.listeners: list[str] = []
         self.allowed = {"ann"}
+        self.looks_every: Duration = SECOND
 
     def says(self, to: str | None = "ann", text: str = "", **fields: Any) -> None:
         self.updates.append(IncomingMessage(str(len(self.updates) + 1), to, text, **fields))
@@ -62,7 +64,7 @@ class RadioChannel:
                 for heard in self._radio.updates[place:] if self._radio.trouble is None else ():
                     await ear.hear(heard)
                     place = int(heard.mark)
-                await self._world.clock.sleep(1_000)
+                await self._world.clock.sleep(self._radio.looks_every)
         finally:
             self._radio.listeners.remove(self._node)
 
@@ -149,6 +151,7 @@ async def test_strangers_are_named_for_a_day_and_not_when_they_are_allowed(world
     radio.allowed.add("29")
     (channel, _) = (await app.delivering.channels()).channels
     assert len(channel.findings) == 19
+    radio.looks_every = HOUR
     await world.sleep("1d")
     assert await findings(app) == []
 

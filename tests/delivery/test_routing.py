@@ -10,7 +10,8 @@ from nested import top_level
 from wakeful import Invalid, every
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.results import Done, Failed
-from wakeful.core.time.instants import MINUTE, SECOND
+from wakeful.core.time.instants import HOUR, MINUTE, SECOND
+from wakeful.features.delivery import attempts
 from wakeful.testing.virtual_clock import VirtualClock
 
 
@@ -191,8 +192,11 @@ async def test_deliveries_for_a_channel_that_vanished_wait_and_are_told_of(world
 
 
 @virtual
-async def test_one_whose_channel_never_comes_back_is_a_dead_letter(world: World) -> None:
+async def test_one_whose_channel_never_comes_back_is_a_dead_letter(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At the age limit, with its text."""
+    monkeypatch.setattr(attempts, "MISSING_WAIT", HOUR)
     app, _ = await reachable(world, "mail")
     unregister = app.register_channel("chat", None, Person(world))
     made = await app.delivering.send("precious", channel="chat")

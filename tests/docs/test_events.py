@@ -4,6 +4,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -43,6 +44,7 @@ def constants(file: Path) -> dict[str, str]:
     return found
 
 
+@cache
 def told_by_features() -> dict[str, set[str]]:
     """What features report, as it stands in their source."""
     found: dict[str, set[str]] = defaultdict(set)
@@ -62,6 +64,7 @@ def told_by_features() -> dict[str, set[str]]:
     return found
 
 
+@cache
 def told_by_the_engine() -> dict[str, set[str]]:
     """What the engine's facts become."""
     found: dict[str, set[str]] = defaultdict(set)

@@ -17,6 +17,12 @@ from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import run
 
 LEASED = {"lease": 30 * SECOND, "renew_every": 10 * SECOND, "poll": 5 * SECOND}
+HOURLY = every("1h", anchor="2026-01-01T01:00:00Z")
+
+
+def shortly_before(world: World) -> None:
+    """Begin five minutes before the first instant: an hour of renewals takes longer than what these tests are about."""
+    world.clock.step(55 * MINUTE)
 
 
 async def two(world: World, one: Any, other: Any, **settings: Any) -> tuple[Bench, Bench]:
@@ -30,9 +36,10 @@ async def two(world: World, one: Any, other: Any, **settings: Any) -> tuple[Benc
 @virtual
 async def test_two_nodes_share_the_work_and_double_nothing(world: World) -> None:
     """L2: sixty schedules over two hours; every instant once, both nodes at work."""
+    shortly_before(world)
     one, other = Bot(world, usual=30 * SECOND), Bot(world, usual=30 * SECOND)
     a, _ = await two(world, one, other, concurrency_max=40)
-    await a.add_many([New(f"job-{number:02}", every("1h"), Call("on_due"), {}) for number in range(60)])
+    await a.add_many([New(f"job-{number:02}", HOURLY, Call("on_due"), {}) for number in range(60)])
     await world.until("01-01 02:10:00")
     assert set(Counter(one.keys + other.keys).values()) == {1}
     assert len(one.fires) + len(other.fires) == 120
@@ -44,10 +51,11 @@ async def test_two_nodes_share_the_work_and_double_nothing(world: World) -> None
 @virtual
 async def test_a_lane_holds_across_nodes(world: World) -> None:
     """L5: one at a time, on one node and on many."""
+    shortly_before(world)
     bot = Bot(world, usual=2 * MINUTE)
     a, _ = await two(world, bot, bot)
     for number in range(6):
-        await a.add(f"job-{number}", every("1h"), lane="agent")
+        await a.add(f"job-{number}", HOURLY, lane="agent")
     await world.until("01-01 01:59:00")
     assert bot.running_max == 1
     assert len(bot.fires) == 6
@@ -56,10 +64,11 @@ async def test_a_lane_holds_across_nodes(world: World) -> None:
 @virtual
 async def test_the_runs_of_a_dead_node_are_taken_over_when_its_lease_is_over(world: World) -> None:
     """OC#60495: within the lease and a renewal, once, under the same key."""
+    shortly_before(world)
     one, other = Bot(world, usual=10 * MINUTE), Bot(world, usual=10 * MINUTE)
     a, b = await two(world, one, other)
     b.machine.freeze()
-    await a.add("job", every("1h"))
+    await a.add("job", HOURLY)
     await world.until("01-01 00:59:59")
     b.machine.thaw()
     b.machine.freeze()
@@ -78,9 +87,10 @@ async def test_the_runs_of_a_dead_node_are_taken_over_when_its_lease_is_over(wor
 @virtual
 async def test_a_frozen_node_is_fenced_off_and_begins_anew(world: World) -> None:
     """A long pause of one machine: its late answer changes nothing, and it goes on under a new incarnation."""
+    shortly_before(world)
     one, other = Bot(world, usual=MINUTE), Bot(world, usual=5 * MINUTE)
     a, b = await two(world, one, other)
-    await a.add("job", every("1h"))
+    await a.add("job", HOURLY)
     b.machine.freeze()  # so that a is the one to claim
     await world.until("01-01 01:00:10")
     assert len(one.fires) == 1
@@ -105,10 +115,11 @@ async def test_a_frozen_node_is_fenced_off_and_begins_anew(world: World) -> None
 @virtual
 async def test_a_node_that_was_voided_tries_its_own_runs_again_and_keeps_their_deadline(world: World) -> None:
     """The same process takes the run up again: the old attempt is ended, the new one has its place and its deadline."""
+    shortly_before(world)
     bot = Bot(world, usual=HOUR)
     bot.script = [lambda: tidy_up(world, 4 * SECOND)]
     app = await world.open(bot, is_shared=True, limits=LEASED)
-    await app.add("job", every("1h"), timeout="20m")
+    await app.add("job", HOURLY, timeout="20m")
     await world.until("01-01 01:01:00")
     run_id = app.engine.running[0]
     world.tamper("UPDATE nodes SET voided_at = 1")
@@ -124,10 +135,11 @@ async def test_a_node_that_was_voided_tries_its_own_runs_again_and_keeps_their_d
 @virtual
 async def test_a_late_end_of_a_fenced_attempt_does_not_take_the_newer_one_with_it(world: World) -> None:
     """The old attempt outlasts every grace: when it ends at last, the newer one keeps its place and its deadline."""
+    shortly_before(world)
     bot = Bot(world, usual=HOUR)
     bot.script = [lambda: tidy_up(world, 2 * MINUTE)]
     app = await world.open(bot, is_shared=True, limits=LEASED)
-    await app.add("job", every("1h"), timeout="20m")
+    await app.add("job", HOURLY, timeout="20m")
     await world.until("01-01 01:01:00")
     run_id = app.engine.running[0]
     world.tamper("UPDATE nodes SET voided_at = 1")
@@ -159,10 +171,11 @@ async def test_a_suspended_machine_renews_before_it_scans(world: World) -> None:
 @virtual
 async def test_a_clock_that_goes_back_takes_no_lease_from_a_live_node(world: World, is_unset: bool) -> None:
     """The leases of the others lie ahead of it until they renew: their runs continue, and are not tried again."""
+    shortly_before(world)
     one, other = Bot(world, usual=10 * MINUTE), Bot(world, usual=10 * MINUTE)
     a, b = await two(world, one, other)
     a.machine.freeze()
-    await b.add("job", every("1h"))
+    await b.add("job", HOURLY)
     await world.until("01-01 01:00:01")
     a.machine.thaw()
     await world.sleep("1m")
@@ -181,10 +194,11 @@ async def test_a_clock_that_goes_back_takes_no_lease_from_a_live_node(world: Wor
 @virtual
 async def test_leases_are_renewed_during_the_grace_of_a_shutdown(world: World) -> None:
     """Shutting down slowly is not being dead: nobody takes the run, and its end is recorded."""
+    shortly_before(world)
     one, other = Bot(world, usual=3 * MINUTE), Bot(world)
     a, b = await two(world, one, other, shutdown_grace="5m")
     b.machine.freeze()
-    await a.add("job", every("1h"))
+    await a.add("job", HOURLY)
     await world.until("01-01 01:00:01")
     b.machine.thaw()
     await a.stop()
@@ -205,11 +219,12 @@ async def test_a_node_that_leaves_says_so(world: World) -> None:
 @virtual
 async def test_on_one_file_only_one_process_ticks_and_the_next_takes_over_at_once(world: World) -> None:
     """HA#59229: the embedded store. The one that waits says so, and needs no lease to run out."""
+    shortly_before(world)
     one, other = Bot(world, usual=10 * MINUTE), Bot(world)
     a = await world.open(one, name="a")
     b = await world.open(other, name="b")
     assert (a.is_ticking, b.is_ticking) == (True, False)
-    await b.add("job", every("1h"))
+    await b.add("job", HOURLY)
     await world.until("01-01 01:01:00")
     assert (len(one.fires), len(other.fires)) == (1, 0)
     await a.kill()
@@ -281,6 +296,7 @@ def test_a_node_frozen_between_claim_and_begin_begins_nothing_when_it_goes_on(
 
 async def _freeze_after_claim(folder: Path, rounds: int, on_crash: Any, is_suspend: bool) -> None:
     world = World(folder)
+    shortly_before(world)
     frozen, other = Bot(world, usual=HOUR), Bot(world, usual=10 * MINUTE)
     begun_before: list[int] = []
 
@@ -291,8 +307,8 @@ async def _freeze_after_claim(folder: Path, rounds: int, on_crash: Any, is_suspe
     hook = _AtClaim(world, rounds, freeze)
     a = await world.open(frozen, name="a", is_shared=True, limits=LEASED, hook=hook)
     clock = VirtualClock(world.loop, wall=world.wall)
-    await a.add("first", every("1h"), lane="lane", on_crash=on_crash)
-    await a.add("second", every("1h"), lane="lane", on_crash=on_crash)
+    await a.add("first", HOURLY, lane="lane", on_crash=on_crash)
+    await a.add("second", HOURLY, lane="lane", on_crash=on_crash)
     await world.until("01-01 00:59:50")
     b = await world.open(other, name="b", is_shared=True, limits=LEASED, clock=clock)
     b.machine.freeze()
@@ -314,10 +330,11 @@ async def _freeze_after_claim(folder: Path, rounds: int, on_crash: Any, is_suspe
 @virtual
 async def test_a_lone_node_that_was_frozen_begins_what_it_claimed_after_it_renewed(world: World) -> None:
     """Its lease ran out and nobody took it: the run is still its own."""
+    shortly_before(world)
     bot = Bot(world)
     hook = _AtClaim(world, 1, lambda: app.machine.freeze())  # noqa: PLW0108 - it is opened after this line
     app = await world.open(bot, is_shared=True, limits=LEASED, hook=hook)
-    await app.add("job", every("1h"), timeout="1m")
+    await app.add("job", HOURLY, timeout="1m")
     await world.until("01-01 01:02:00")
     assert bot.fires == []
     app.machine.thaw()

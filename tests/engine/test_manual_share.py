@@ -16,18 +16,18 @@ def test_a_quarter_is_kept_and_at_least_one_place(capacity: int, manual: int) ->
 
 @virtual
 async def test_scheduled_runs_start_on_time_however_many_manual_runs_wait(world: World) -> None:
-    """Twelve manual runs of half an hour each, on four places: three run at a time, and the fourth stays free."""
-    bot = Bot(world, usual=30 * MINUTE)
+    """Twelve manual runs of three minutes each, on four places: three run at a time, and the fourth stays free."""
+    bot = Bot(world, usual=3 * MINUTE)
     app = await world.open(bot, concurrency_max=4)
-    await app.add("planned", every("1h"), lane="own")
+    await app.add("planned", every("6m"), lane="own")
     for number in range(12):
         await app.add(f"asked-{number}", every("999h"))
         await app.run_now(f"asked-{number}")
-    await world.until("01-01 02:59:00")
+    await world.until("01-01 00:17:50")
     planned = [began for fire, began in zip(bot.fires, bot.began, strict=True) if fire.slug == "planned"]
-    assert planned == ["01-01 01:00:00", "01-01 02:00:00"]
+    assert planned == ["01-01 00:06:00", "01-01 00:12:00"]
     asked = [began for fire, began in zip(bot.fires, bot.began, strict=True) if fire.slug != "planned"]
-    assert asked == [f"01-01 0{n // 6}:{30 * (n // 3 % 2):02}:00" for n in range(12)]  # the next as soon as one ends
+    assert asked == [f"01-01 00:{3 * (n // 3):02}:00" for n in range(12)]  # the next as soon as one ends
     assert bot.running_max == 4
 
 
@@ -49,14 +49,14 @@ async def test_scheduled_runs_may_use_all_of_it(world: World) -> None:
 @virtual
 async def test_lanes_pass_on_no_more_than_the_share(world: World) -> None:
     """A run in a lane that ends makes room for one of its kind only."""
-    bot = Bot(world, usual=10 * MINUTE)
+    bot = Bot(world, usual=MINUTE)
     app = await world.open(bot, concurrency_max=2)
-    await app.add("planned", every("1h"), lane="desk")
+    await app.add("planned", every("8m"), lane="desk")
     for number in range(6):
         await app.add(f"asked-{number}", every("999h"), lane=f"lane-{number % 2}")
-    await world.until("01-01 01:05:00")
+    await world.until("01-01 00:08:30")
     for number in range(6):
         await app.run_now(f"asked-{number}")
-    await world.until("01-01 02:30:00")
+    await world.until("01-01 00:18:00")
     asked = [began for fire, began in zip(bot.fires, bot.began, strict=True) if fire.slug != "planned"]
-    assert asked == [f"01-01 {1 + (5 + 10 * n) // 60:02}:{(5 + 10 * n) % 60:02}:00" for n in range(6)]
+    assert asked == [f"01-01 00:{8 + n:02}:30" for n in range(6)]

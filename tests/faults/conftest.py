@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from faults.kit import Field
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 
 __all__ = ["server", "url"]
 

@@ -34,6 +34,8 @@ class Field:
         self.folder = folder
         self.nodes: list[forking.Process] = []
         self._started = 0
+        self._runner = asyncio.Runner()
+        self._opened: bootstrap.Opened | None = None
 
     # --- nodes -------------------------------------------------------------------------------------------------------
 
@@ -71,6 +73,9 @@ class Field:
                 node.wait(timeout=PATIENCE)
             if node.stdout is not None:
                 node.stdout.close()
+        if self._opened is not None:
+            self._runner.run(self._opened.store.close())
+        self._runner.close()
 
     def errors(self) -> str:
         return (self.folder / "errors").read_text(errors="replace")[-4_000:]
@@ -108,14 +113,21 @@ class Field:
         return self.look(lambda tx: audit(tx, seen))
 
     def _with_store(self, use: Callable[[Any, Instant], Any]) -> Any:
-        async def main() -> Any:
+        """A file is opened each time; connections to a server stay open, because tests ask it many times a second."""
+
+        async def once() -> Any:
             opened = await bootstrap.open_store(self.url)
             try:
                 return await use(opened.store, opened.clock.read().now)
             finally:
                 await opened.store.close()
 
-        return asyncio.run(main())
+        async def again() -> Any:
+            if self._opened is None:
+                self._opened = await bootstrap.open_store(self.url)
+            return await use(self._opened.store, self._opened.clock.read().now)
+
+        return self._runner.run(again()) if self.url.startswith("postgres") else asyncio.run(once())
 
     # --- waiting -----------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ LANES = 4
 
 
 @pytest.mark.parametrize(
-    ("instants", "deaths"), [(500, 2), pytest.param(10_000, 20, marks=pytest.mark.torture)], ids=["short", "long"]
+    ("instants", "deaths"), [(200, 2), pytest.param(10_000, 20, marks=pytest.mark.torture)], ids=["short", "long"]
 )
 def test_nodes_killed_and_restarted_at_random_drain_everything(cluster: Field, instants: int, deaths: int) -> None:
     """Three nodes and thousands of instants at once: as many runs, none lost, none tried a third time."""

@@ -38,7 +38,7 @@ from wakeful.testing.virtual_loop import VirtualLoop, run
 T = TypeVar("T")
 
 # Few ticks, so that days pass quickly: nobody else writes, and leases matter only where a test says so.
-CALM: dict[str, Any] = {"poll": None, "lease": HOUR, "renew_every": HOUR // 3}
+CALM: dict[str, Any] = {"poll": None, "lease": 6 * HOUR, "renew_every": 2 * HOUR, "prune_every": 6 * HOUR}
 
 
 class AllTogether:
@@ -247,7 +247,7 @@ class World:
         self.loop = loop
         self.clock = VirtualClock(loop)
         self.path = folder / "wakeful.db"
-        self.sleep_max: Duration = HOUR // 3  # of apps that are opened; a daemon notices a changed clock each minute
+        self.sleep_max: Duration = 2 * HOUR  # of apps that are opened; a daemon notices a changed clock each minute
         self._benches: list[Bench] = []
 
     @property
@@ -295,6 +295,8 @@ class World:
         """Let everything happen that needs no time to pass."""
         for _ in range(100):
             await asyncio.sleep(0)
+            if not self.loop.turns:  # nothing is ready any more
+                return
 
     def query(self, sql: str, *values: Any) -> list[Any]:
         """Ask the database itself."""

@@ -510,5 +510,5 @@ async def test_changed_budgets_are_published(world: World) -> None:
     await world.sleep("1m")
     before = world.query("SELECT terms FROM nodes")
     money._changed(None, MoneyTerms(warn_at=0.9))
-    await world.sleep("1h")
+    await world.sleep("2h")
     assert world.query("SELECT terms FROM nodes") != before

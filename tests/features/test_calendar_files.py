@@ -8,6 +8,7 @@ import pytest
 
 from wakeful.core.schedule.exclude import CalendarDays, excluded_days
 from wakeful.core.time.excluded_days import day_number
+from wakeful.integrations.calendars import days
 from wakeful.integrations.calendars.content_lines import BadCalendar
 from wakeful.integrations.calendars.days import LAST_YEAR, calendar_days
 from wakeful.integrations.calendars.files import SIZE_MAX, CalendarFiles
@@ -124,10 +125,12 @@ def test_a_broken_file_says_what_is_wrong(text: str, complaint: str) -> None:
         calendar_days(text)
 
 
-def test_too_many_occurrences_are_refused() -> None:
-    """Everything read from outside has a limit."""
-    with pytest.raises(BadCalendar, match="more than 100000 occurrences"):
-        calendar_days(calendar(*["DTSTART:19700101T000000Z\nRRULE:FREQ=DAILY"] * 3))
+def test_too_many_occurrences_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything read from outside has a limit, of all events together."""
+    assert days.OCCURRENCES_MAX == 100_000
+    monkeypatch.setattr(days, "OCCURRENCES_MAX", 50_000)
+    with pytest.raises(BadCalendar, match="more than 50000 occurrences"):
+        calendar_days(calendar(*["DTSTART:19700101T000000Z\nRRULE:FREQ=DAILY"] * 2))
 
 
 def test_a_file_is_read_once_until_it_changes(tmp_path: Path) -> None:

@@ -160,18 +160,18 @@ async def test_agents_can_be_parallel_from_the_start(world: World) -> None:
 @virtual
 async def test_a_lower_cap_lets_runs_end_and_a_higher_one_starts_more(world: World) -> None:
     """Nothing is ended; how many run is right from the next claim on, and the node tells its capacity."""
-    bot = Bot(world, usual=50 * MINUTE)
+    bot = Bot(world, usual=5 * MINUTE)
     app = await world.open(bot, concurrency_max=4)
     for n in range(8):
         await app.add(f"job-{n}", every("1d", anchor="2026-01-01T01:00:00Z"))
     await world.until("01-01 01:01:00")
     assert bot.running == 4
     await app.change(concurrency_max=1)
-    await world.until("01-01 02:00:00")
+    await world.until("01-01 01:06:00")
     assert bot.running == 1
     assert [node.capacity for node in (await app.pulse()).nodes] == [1]
     await app.change(concurrency_max=3)
-    await world.until("01-01 02:10:00")
+    await world.until("01-01 01:07:00")
     assert bot.running == 3
 
 

@@ -61,7 +61,7 @@ async def test_a_run_of_a_node_that_is_gone(world: World) -> None:
     await app.add("tick", every("10m"))
     await world.until("01-01 00:10:30")
     await app.kill()
-    await world.sleep("2h")
+    await world.sleep("7h")
     app = await world.open(Bot(world), tick=False)
     found = of(await looked(app), "orphans")
     assert (found.level, found.cure) == ("warn", "start a process that ticks: wakeful up")

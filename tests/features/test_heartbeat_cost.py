@@ -110,7 +110,7 @@ class Chat:
 
 
 @pytest.mark.parametrize(
-    ("dialect", "days"), [("openai", 3), ("anthropic", 3), pytest.param("openai", 30, marks=pytest.mark.torture)]
+    ("dialect", "days"), [("openai", 1), ("anthropic", 1), pytest.param("openai", 30, marks=pytest.mark.torture)]
 )
 @virtual
 async def test_after_a_month_of_silent_beats_a_beat_costs_what_the_first_did(

@@ -111,7 +111,7 @@ def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
 
 @pytest.mark.parametrize(
     ("at", "side"),
-    sampled([(at, side) for at in range(1, COMMITS + 1) for side in ("before", "after")], every=7, offset=2),
+    sampled([(at, side) for at in range(1, COMMITS + 1) for side in ("before", "after")], every=14, offset=2),
 )
 def test_a_crash_at_any_commit_neither_repeats_nor_skips_a_wake(
     tmp_path: Path, undisturbed: Undisturbed, at: int, side: str

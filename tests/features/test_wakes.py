@@ -165,8 +165,8 @@ async def test_the_budget_stops_an_agent_that_wakes_itself_and_says_so(world: Wo
     sentence = (await app.why("heartbeat")).sentence
     assert "60 turns within an hour" in sentence
     assert (await ledger(app, "heartbeat"))[-1] == "01-01 00:45:00 skipped (budget)"
-    await world.sleep("9h10m")
-    assert len(voice.began) == 600
+    await world.sleep("2h10m")
+    assert len(voice.began) == 180
     assert len(app.alerted) == 1
 
 

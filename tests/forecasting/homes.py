@@ -32,7 +32,7 @@ from wakeful.testing.virtual_clock import VirtualClock, Wall
 from wakeful.testing.virtual_loop import Process, VirtualLoop
 
 BORN_AT: Final[Instant] = 1_774_000_000_000  # 2026-03-20T09:46:40Z: a change of the clocks falls into the month
-HISTORY: Final = 4 * DAY
+HISTORY: Final = 4  # days
 SCHEDULES: Final = 50
 SLOT: Final = "main"
 DISTURBING: Final = frozenset({"slot", "activeHours", "check"})
@@ -54,12 +54,15 @@ class Commits:
 class Home:
     """One home, made from a seed."""
 
-    def __init__(self, seed: int, folder: Path, *, days: int = 30, is_calm: bool = False) -> None:
+    def __init__(
+        self, seed: int, folder: Path, *, days: int = 30, history: int = HISTORY, is_calm: bool = False
+    ) -> None:
         self.rng = random.Random(seed)
         self.seed = seed
         self.is_calm = is_calm  # most attempts are short and succeed, and nothing goes wrong around them
         self.path = folder / "wakeful.db"
         self.days = days
+        self.history = history
         self.loop = VirtualLoop()
         self.wall = Wall(self.loop, BORN_AT)
         self.definitions = {f"s{n}": self._definition(n) for n in range(SCHEDULES)}
@@ -91,7 +94,7 @@ class Home:
             "slot": (0.15, lambda: SLOT),
             "retry": (0.3, lambda: {"times": rng.randrange(1, 4), "delay": rng.choice(("1m", "20m"))}),
             "activeHours": (0.15, lambda: {"start": "08:00", "end": "19:00", "timezone": rng.choice(ZONES)}),
-            "expiresAt": (0.05, lambda: format_instant(BORN_AT + HISTORY + rng.randrange(30) * DAY)),
+            "expiresAt": (0.05, lambda: format_instant(BORN_AT + HISTORY * DAY + rng.randrange(30) * DAY)),
         }
         if kind != "event":
             options["lane"] = (0.3, lambda: rng.choice(("a", "b")))
@@ -252,14 +255,14 @@ class Home:
             return operation(look.tx)
 
     def make_history(self) -> SimulationJob:
-        """Four days, until nothing runs. Returns what the app then hands to the process of a simulation."""
+        """A few days, until nothing runs. Returns what the app then hands to the process of a simulation."""
         brief = {slug: _brief(record) for slug, record in self.synthetic.items()}
         self.boot(brief, Troubles(), self.seed)
         for slug, written in self.definitions.items():
             self.do(lambda app, slug=slug, written=written: app.write(slug, written))
         for slug in self.rng.sample(sorted(self.definitions), 3):
             self.do(lambda app, slug=slug: app.pause(slug, format_instant(self.now + self.rng.randrange(20) * DAY + 1)))
-        self.pass_until(BORN_AT + HISTORY + 7 * MINUTE + 1)
+        self.pass_until(BORN_AT + self.history * DAY + 7 * MINUTE + 1)
         while self.read(lambda tx: tx.runs.page(limit=1, outcome="running")):
             self.pass_until(self.now + 7 * MINUTE + 1)
         job = self._job(self.troubles(self.now), self.drafts())

@@ -117,6 +117,7 @@ async def test_the_same_seed_gives_the_same_result(api: Client) -> None:
     assert first == second != third
 
 
+@pytest.mark.usefixtures("interpreter")
 async def test_a_simulation_ends_with_the_connection_of_its_client(api: Client) -> None:
     """Or whoever comes next would wait for a result that nobody reads; the last finished forecast is kept."""
     await api.put("hourly", HOURLY)
@@ -133,6 +134,7 @@ async def test_a_simulation_ends_with_the_connection_of_its_client(api: Client) 
     assert await api.app.store.read(lambda tx: tx.forecasts.since(0)) == []
 
 
+@pytest.mark.usefixtures("interpreter")
 async def test_a_python_program_simulates(api: Client) -> None:
     """With values of Python; errors are raised."""
     app = api.app

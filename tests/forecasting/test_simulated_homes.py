@@ -19,16 +19,23 @@ from wakeful.simulation.plan import run_plan
 from wakeful.simulation.straight import Group, Rest, Stretch, go_straight
 
 # Home 48 differed as long as the copy's store needed fewer loop iterations than the real one.
-SAMPLE = (48,)
-CALM = (1,)
+SAMPLE = 48
+CALM = 13
+SHORT = {"days": 2, "history": 1}
+LONG = {"days": 4}
+RICH = ((CALM, SHORT), (1, LONG))  # waiting turns, beats and budgets are computed
 
 
-@pytest.mark.parametrize(
-    "seed", [seed if seed in SAMPLE else pytest.param(seed, marks=pytest.mark.torture) for seed in range(50)]
-)
-def test_simulated_days_are_what_really_happens(seed: int, tmp_path: Path) -> None:
+def homes(sample: int, number: int) -> list[Any]:
+    """Two days of one home; and four days of every home."""
+    every = [pytest.param(seed, LONG, marks=pytest.mark.torture, id=f"{seed}") for seed in range(number)]
+    return [pytest.param(sample, SHORT, id=f"{sample}-short"), *every]
+
+
+@pytest.mark.parametrize(("seed", "size"), homes(SAMPLE, 50))
+def test_simulated_days_are_what_really_happens(seed: int, size: dict[str, int], tmp_path: Path) -> None:
     """Fifty schedules of all kinds, with a history; drafts, outages, failing and slow targets, used-up quotas."""
-    _assert_same(Home(seed, tmp_path, days=4))
+    _assert_same(Home(seed, tmp_path, **size))
 
 
 @pytest.mark.torture
@@ -38,10 +45,10 @@ def test_a_simulated_month_is_what_really_happens(seed: int, tmp_path: Path) -> 
     _assert_same(Home(seed, tmp_path))
 
 
-@pytest.mark.parametrize(
-    "seed", [seed if seed in CALM else pytest.param(seed, marks=pytest.mark.torture) for seed in range(30)]
-)
-def test_most_turns_of_a_calm_home_need_no_engine(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("seed", "size"), homes(CALM, 30))
+def test_most_turns_of_a_calm_home_need_no_engine(
+    seed: int, size: dict[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Turns that wait in their lane, with a budget, and beats are computed; they are what really happens."""
     computed: list[tuple[Group, SimulatedRow]] = []
 
@@ -57,11 +64,11 @@ def test_most_turns_of_a_calm_home_need_no_engine(seed: int, tmp_path: Path, mon
     monkeypatch.setattr("wakeful.simulation.payments.FEW", 0)  # budgets that are used up are found afterwards
     monkeypatch.setattr("wakeful.simulation.plan.go_straight", noted)
     monkeypatch.setattr("wakeful.simulation.plan.grouped", forgotten)
-    rows = _assert_same(Home(seed, tmp_path, days=4, is_calm=True))
+    rows = _assert_same(Home(seed, tmp_path, **size, is_calm=True))
     turns = [run for _, run in computed if run.turns]
     share = sum(run.turns for run in turns) / sum(row.turns for row in rows)
-    assert share > (0.4 if seed in CALM else 0.1)
-    if seed in CALM:
+    assert share > (0.4 if (seed, size) in RICH else 0.1)
+    if (seed, size) in RICH:
         assert any((run.started_at or 0) > run.due_at for run in turns)
         assert any(run.slug == "heartbeat" for run in turns)
         assert any(compiled.definition.budget for group, run in computed for compiled in _of(group, run))

@@ -31,8 +31,8 @@ def paste(desk: Desk, recipe: str) -> None:
 
 async def after_nine(world: World, agent: Agent | None = None) -> Desk:
     """A desk at 09:02 whose schedule ran at 09:00."""
-    desk = await open_desk(world, agent)
     await world.until("01-01 08:58:00")
+    desk = await open_desk(world, agent)
     await desk.put("standup", HOURLY)
     await world.until("01-01 09:02:00")
     return desk
@@ -184,8 +184,8 @@ async def test_a_run_that_waits_for_a_busy_session_comes_at_once(world: World) -
     """nextRun named its next attempt: that one is brought forward."""
     agent = Agent()
     agent.script = [Busy("Session busy")]
-    desk = await open_desk(world, agent)
     await world.until("01-01 08:58:00")
+    desk = await open_desk(world, agent)
     await desk.put("standup", HOURLY)
     await world.until("01-01 09:10:00")
     assert read(desk, name="last-run.json")["nextRun"] == "2026-01-01T10:00:00.000Z"

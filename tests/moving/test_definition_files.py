@@ -107,7 +107,7 @@ def test_a_round_trip_is_the_identity(definitions: list[Definition]) -> None:
     asyncio.run(there_and_back(definitions))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.torture)])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "postgres":
         address: str = request.getfixturevalue("url")

@@ -123,6 +123,7 @@ async def test_one_that_takes_too_long_is_ended(exchanges: Exchanges, server: Se
         await response.prepare(request)
         while True:
             await response.write(b"x")
+            await asyncio.sleep(0.005)
 
     server.answer = slow
     with pytest.raises(NoAnswer, match=r"no answer within 0\.2 s"):

@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests: the one `WAKEFUL_TEST_POSTGRES` names, or one started here and stopped at the end.
 
 A server started here lives as long as the test process; each worker of a parallel run has its own. Every test gets a
-schema of its own.
+new schema, or one that was emptied after another test.
 """
 
 import atexit
@@ -10,7 +10,7 @@ import secrets
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -37,25 +37,26 @@ class Server(NamedTuple):
 
     @contextmanager
     def schema(self) -> Iterator[str]:
-        """The address of a new schema, dropped when it is left."""
+        """The address of a schema that does not exist yet, dropped when it is left."""
         name = f"t_{secrets.token_hex(6)}"
         try:
             yield self.at(name)
         finally:
             with self.connect() as connection:
-                connection.execute("SET client_min_messages = warning")
-                connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+                _drop(connection, name)
 
     @contextmanager
     def emptied(self) -> Iterator[str]:
-        """The address of a schema that was created once; a test finds it as new. Creating one takes a tenth of a
+        """The address of a schema that earlier tests have used; a test finds it as new. Creating one takes half a
         second, much longer than most tests of a store."""
-        kept = _kept(self)
+        kept = _idle.pop() if _idle else Kept(self)
         try:
             yield self.at(kept.name)
         finally:
-            with self.connect() as connection:
-                kept.empty(connection)
+            if kept.is_emptied():
+                _idle.append(kept)
+            else:
+                kept.drop()
 
     def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
         """A connection of the test's own."""
@@ -77,49 +78,81 @@ class Server(NamedTuple):
         return "" if self.log is None else self.log.read_bytes()[since:].decode(errors="replace")
 
 
-class Kept(NamedTuple):
-    """A schema that is used again, and what is in its tables when they are new."""
+class Kept:
+    """A schema that is used again, and the connection that empties it: a new connection would take longer than that."""
 
-    name: str
-    tables: list[str]
-    first_rows: dict[str, str]  # by table: where they are copied from
+    def __init__(self, server: Server) -> None:
+        self.name = f"t_{secrets.token_hex(6)}"
+        with psycopg.connect(server.url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
+            migrate(connection, self.name, migrations())
+        self._server = server
+        self._connection = server.connect()
+        self._define()
+        self._shape = self._ask(SHAPE, [self.name])
 
-    def empty(self, connection: psycopg.Connection[Any]) -> None:
-        """Remove all rows but the first ones, and count from the start again."""
-        asked = " UNION ALL ".join(f"(SELECT '{table}' FROM {self.name}.{table} LIMIT 1)" for table in self.tables)
-        used = [table for (table,) in connection.execute(asked.encode())]
-        statements = [f"TRUNCATE {', '.join(f'{self.name}.{table}' for table in used)} CASCADE"]
-        statements += [
-            f"INSERT INTO {self.name}.{table} OVERRIDING SYSTEM VALUE SELECT * FROM {copy}"
-            for table, copy in self.first_rows.items()
-        ]
+    def is_emptied(self) -> bool:
+        """Remove all rows but the first ones, and count from the start again. False if the tables are not as before."""
+        try:
+            shape = self._ask(SHAPE, [self.name])
+        except psycopg.OperationalError:  # the server was restarted
+            self._connection.close()
+            self._connection = self._server.connect()
+            shape = self._ask(SHAPE, [self.name])
+        if shape != self._shape:
+            return False
+        self._ask(f"SELECT {self.name}_first.empty()")
+        return True
+
+    def drop(self) -> None:
+        """Leave nothing of it behind."""
+        with self._connection as connection:
+            _drop(connection, self.name)
+            _drop(connection, f"{self.name}_first")
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _ask(self, query: str, values: Sequence[str] = ()) -> list[tuple[Any, ...]]:
+        return self._connection.execute(query.encode(), values).fetchall()
+
+    def _define(self) -> None:
+        """A function that empties the tables. It truncates those with triggers, which deleting would call, and deletes
+        from the others: to truncate all of them takes ten times as long. It waits for whoever still writes."""
+        first = f"{self.name}_first"
+        named = "SELECT tablename, hastriggers FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
+        found = {f"{self.name}.{table}": (table, has) for table, has in self._ask(named, [self.name])}
+        self._connection.execute(f"CREATE SCHEMA {first}".encode())
+        statements = [f"LOCK TABLE {', '.join(found)} IN SHARE ROW EXCLUSIVE MODE;"]
+        for table, (name, has_triggers) in found.items():
+            if has_triggers:
+                statements.append(f"IF EXISTS (SELECT FROM {table}) THEN TRUNCATE {table}; END IF;")
+            else:
+                statements.append(f"DELETE FROM {table};")
+            if self._ask(f"SELECT 1 FROM {table} LIMIT 1"):
+                self._connection.execute(f"CREATE TABLE {first}.{name} AS SELECT * FROM {table}".encode())
+                statements.append(f"INSERT INTO {table} OVERRIDING SYSTEM VALUE SELECT * FROM {first}.{name};")
         statements.append(
-            "SELECT setval(format('%I.%I', schemaname, sequencename), start_value, false) "
-            f"FROM pg_sequences WHERE schemaname = '{self.name}' AND last_value IS NOT NULL"
+            "PERFORM setval(format('%I.%I', schemaname, sequencename), start_value, false) "
+            f"FROM pg_sequences WHERE schemaname = '{self.name}' AND last_value IS NOT NULL;"
         )
-        with connection.transaction():
-            connection.execute("SET LOCAL client_min_messages = warning")
-            for statement in statements:
-                connection.execute(statement.encode())
+        function = f"FUNCTION {first}.empty() RETURNS void LANGUAGE plpgsql AS $$BEGIN {' '.join(statements)} END$$"
+        self._connection.execute(f"CREATE {function}".encode())
 
 
-@cache
-def _kept(server: Server) -> Kept:
-    name = f"t_{secrets.token_hex(6)}"
-    with psycopg.connect(server.url, autocommit=True, cursor_factory=psycopg.RawCursor) as connection:
-        migrate(connection, name, migrations())
-    with server.connect() as connection:
-        named = "SELECT tablename FROM pg_tables WHERE schemaname = %s ORDER BY tablename"
-        tables = [table for (table,) in connection.execute(named, [name])]
-        first_rows = {}
-        for table in tables:
-            found = connection.execute(f"SELECT 1 FROM {name}.{table} LIMIT 1".encode()).fetchone()
-            if found is not None:
-                first_rows[table] = f"{name}_first.{table}"
-        connection.execute(f"CREATE SCHEMA {name}_first".encode())
-        for table, copy in first_rows.items():
-            connection.execute(f"CREATE TABLE {copy} AS SELECT * FROM {name}.{table}".encode())
-    return Kept(name, tables, first_rows)
+SHAPE = """
+WITH tables AS (SELECT oid FROM pg_class WHERE relnamespace = to_regnamespace(%s) AND relkind IN ('r', 'i'))
+SELECT count(*), 0 FROM tables
+UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_attribute WHERE attrelid IN (SELECT oid FROM tables)
+UNION ALL SELECT count(*), max(xmin::text::bigint) FROM pg_trigger WHERE tgrelid IN (SELECT oid FROM tables)
+"""
+"""How many tables, columns and triggers a schema has, and which transactions changed the latter last."""
+
+_idle: list[Kept] = []
+
+
+def _drop(connection: psycopg.Connection[Any], name: str) -> None:
+    connection.execute("SET client_min_messages = warning")
+    connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
 
 
 def schema_of(url: str) -> str:
@@ -154,6 +187,8 @@ _running: list[tuple[Any, Path]] = []
 
 def stop() -> None:
     """Stop the server of this process, if there is one, and leave nothing behind."""
+    while _idle:
+        _idle.pop().close()
     while _running:
         server, folder = _running.pop()
         atexit.unregister(server._cleanup)  # the package's own end would write into the folder again
@@ -171,13 +206,13 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def url(server: Server) -> Iterator[str]:
-    """The address of a schema of the test's own."""
+    """The address of a schema that does not exist yet."""
     with server.schema() as address:
         yield address
 
 
 @pytest.fixture
 def emptied_url(server: Server) -> Iterator[str]:
-    """The address of a schema that tests of this process use one after the other."""
+    """The address of an empty schema, which tests of this process use one after the other."""
     with server.emptied() as address:
         yield address

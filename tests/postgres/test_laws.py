@@ -20,8 +20,8 @@ from wakeful.features.schedules import commands
 from wakeful.ports.store import Tx
 from worlds import laws
 
-SCHEDULES = 24
-LOOKS = 40
+SCHEDULES = 16
+LOOKS = 28
 
 
 def _definition(number: int, now: int) -> Definition:

@@ -162,7 +162,7 @@ async def test_a_storm_of_commands_leaves_nothing_behind(url: str, server: Serve
 
         async def meddle(node: Node, seed: int) -> None:
             dice = random.Random(seed)
-            for _ in range(40):
+            for _ in range(20):
                 with suppress(Conflict, NotFound):
                     await _change_something(node, dice)
                 await asyncio.sleep(dice.uniform(0, 0.03))

@@ -25,14 +25,16 @@ from wakeful.stores.postgres.migrate import migrations, version_of
 from wakeful.stores.shared import deliveries, nodes, schedules, totals
 
 
-async def test_many_openers_make_the_schema_once(url: str, server: Server) -> None:
+async def test_many_openers_make_the_schema_once(new_url: str, server: Server) -> None:
     """They wait for each other, and all of them find it ready."""
-    stores = await asyncio.gather(*(PostgresStore.open(url) for _ in range(6)))
+    stores = await asyncio.gather(*(PostgresStore.open(new_url) for _ in range(6)))
     await asyncio.gather(*(store.write(lambda tx, n=n: tx.meta.set(f"k{n}", "v")) for n, store in enumerate(stores)))
     for store in stores:
         await store.close()
     with server.connect() as connection:
-        taken = connection.execute(f"SELECT number FROM {schema_of(url)}.schema_version ORDER BY 1".encode()).fetchall()
+        taken = connection.execute(
+            f"SELECT number FROM {schema_of(new_url)}.schema_version ORDER BY 1".encode()
+        ).fetchall()
     assert taken == [(step.number,) for step in migrations()]
 
 
@@ -124,17 +126,17 @@ SMALL = {"nodes"}
 @pytest.mark.parametrize(
     "known", sampled(["empty", "empty, analyzed", "tiny, analyzed", "filled", "filled, analyzed"], every=4)
 )
-async def test_what_is_asked_often_is_sought_and_never_scanned(url: str, server: Server, known: str) -> None:
+async def test_what_is_asked_often_is_sought_and_never_scanned(new_url: str, server: Server, known: str) -> None:
     """Whatever the planner knows or does not know of the tables: an index leads to every row that is touched, and a
     batch is gone through once and not once for each row of a table."""
-    store = await PostgresStore.open(url)
+    store = await PostgresStore.open(new_url)
     await store.close()
     with server.connect() as filling:
-        filling.execute(f"SET search_path = {schema_of(url)}".encode())
+        filling.execute(f"SET search_path = {schema_of(new_url)}".encode())
         _fill(filling, {"empty": 0, "tiny": 3, "filled": 3_000}[known.partition(",")[0]])
         if known.endswith("analyzed"):
             filling.execute("ANALYZE")
-    with connect(parse(url), Timeouts()) as connection:
+    with connect(parse(new_url), Timeouts()) as connection:
         for name, query in HOT.items():
             plan = _plan(connection, query)
             scanned = {node["Relation Name"] for node in _nodes(plan) if node["Node Type"] == "Seq Scan"} - SMALL

@@ -35,9 +35,9 @@ def old_schema(server: Server, url: str) -> Iterator["psycopg.Connection[tuple[o
         yield connection
 
 
-async def test_a_node_at_work_does_not_end_the_upgrade_in_a_deadlock(url: str, server: Server) -> None:
+async def test_a_node_at_work_does_not_end_the_upgrade_in_a_deadlock(new_url: str, server: Server) -> None:
     """It holds one table while it waits for another, as a node of 0.1 does in the middle of a claim."""
-    with old_schema(server, url) as node:
+    with old_schema(server, new_url) as node:
         node.execute(NODE.format(lease=60_000).encode())
         held, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
@@ -54,26 +54,26 @@ async def test_a_node_at_work_does_not_end_the_upgrade_in_a_deadlock(url: str, s
         thread.start()
         assert held.wait(60)
         threading.Timer(1, go_on.set).start()
-        store = await PostgresStore.open(url)
+        store = await PostgresStore.open(new_url)
         await store.close()
         thread.join(60)
         assert ended.is_set()
-    with connect(parse(url), Timeouts()) as own:
-        assert migrate.version_of(own, schema_of(url)) == OLD + 1
+    with connect(parse(new_url), Timeouts()) as own:
+        assert migrate.version_of(own, schema_of(new_url)) == OLD + 1
 
 
 @pytest.mark.parametrize("lease", [60_000, -1])
 async def test_workflows_are_not_taken_from_a_node_that_could_not_read_them(
-    url: str, server: Server, lease: int
+    new_url: str, server: Server, lease: int
 ) -> None:
     """The upgrade is refused with the node's name; once its lease has ended it goes through."""
-    with old_schema(server, url) as node:
+    with old_schema(server, new_url) as node:
         node.execute(NODE.format(lease=lease).encode())
         node.execute(FLOW.encode())
     if lease > 0:
         with pytest.raises(DatabaseRefused, match=r"earlier release .*\(elder\).* workflows.* stop them first"):
-            await PostgresStore.open(url)
-        with connect(parse(url), Timeouts()) as own:
-            assert migrate.version_of(own, schema_of(url)) == OLD
+            await PostgresStore.open(new_url)
+        with connect(parse(new_url), Timeouts()) as own:
+            assert migrate.version_of(own, schema_of(new_url)) == OLD
         return
-    await (await PostgresStore.open(url)).close()
+    await (await PostgresStore.open(new_url)).close()

@@ -150,7 +150,8 @@ def every_way(slug, length):
     definition = {"schedule": "every " + length, "prompt": "do " + slug}
     return {"cli": cli.stdout + cli.stderr, "rest": ask("PUT", "/api/schedule/" + slug, definition),
             "tool": ask("POST", "/api/tools/put_schedule", arguments), "mcp": ask("POST", "/mcp", call)}
-told = {"often": every_way("often", "90m"), "first": every_way("first", "3h"), "second": every_way("second", "4h")}
+ways = {"often": "90m", "first": "3h"} if os.environ["WAKEFUL_SLUG"] == "begin" else {}
+told = {slug: every_way(slug, length) for slug, length in {**ways, "second": "4h"}.items()}
 with open(TOLD + "-" + os.environ["WAKEFUL_SLUG"], "w") as file:
     file.write(json.dumps(told))
 print("done")

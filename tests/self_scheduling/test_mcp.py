@@ -148,9 +148,10 @@ async def test_agents_are_apart_over_every_way(tmp_path: Path) -> None:
                      "/api/deliveries", "/metrics", "/api/config", "/api/own/schedule"):  # fmt: skip
             assert (await api.get(path, headers=other)).status == 403, path
         async with over_http(api, "auto", "other-secret") as client:
-            assert (await call(client, "forecast"))["schedules"] == []
-            assert (await call(client, "forecast"))["busy"] != []
-            assert "payroll" not in str(await call(client, "forecast"))
+            forecast = await call(client, "forecast")
+            assert forecast["schedules"] == []
+            assert forecast["busy"] != []
+            assert "payroll" not in str(forecast)
 
 
 async def test_people_decide_and_agents_do_not(tmp_path: Path) -> None:

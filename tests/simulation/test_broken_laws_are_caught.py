@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation
+from simulation.breaking import first_violation, is_sound
 from wakeful.core.run import settlement
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Wait
@@ -284,7 +284,7 @@ def _make_answers_late(patch: Patch) -> None:
     ("sabotage", "law", "climate", "first_seed"),
     sampled(
         [
-            pytest.param(no_fence, "L6", FREEZING, 0, id="no fence"),
+            pytest.param(no_fence, "L6", FREEZING, 1, id="no fence"),
             pytest.param(drop_what_was_missed, "L1", ALONE, 0, id="missed instants dropped"),
             pytest.param(plan_from_now, "L3", ALONE, 0, id="planned from now"),
             pytest.param(skip_ahead_in_silence, "L1", ALONE, 0, id="an instant skipped in silence"),
@@ -296,7 +296,7 @@ def _make_answers_late(patch: Patch) -> None:
             pytest.param(backfills_start_over, "L2", BACKFILLING, 0, id="backfills start over"),
             pytest.param(never_turn_back, "L3", WRONG_CLOCKS, 0, id="never turned back"),
             pytest.param(plain_path_skips_an_instant, "L2", ALONE, 0, id="plain path skips an instant"),
-            pytest.param(plain_path_takes_everything, "L2", ALONE, 0, id="plain path takes everything"),
+            pytest.param(plain_path_takes_everything, "L2", ALONE, 3, id="plain path takes everything"),
             pytest.param(any_node_takes_it, "L6", FREEZING, 0, id="labels without effect"),
             pytest.param(waiting_runs_forget_their_labels, "L6", FREEZING, 0, id="waiting runs without labels"),
             pytest.param(plain_path_settles_for_anyone, "L6", FREEZING, 0, id="plain path without a fence"),
@@ -323,9 +323,9 @@ def test_a_broken_law_is_caught_and_named(
     assert "python -m worlds --seed" in found
 
 
-@pytest.mark.parametrize("name", sampled(CLIMATES, every=5, offset=1))
+@pytest.mark.parametrize("name", sampled(CLIMATES, every=10, offset=6))
 def test_the_worlds_are_sound_before_they_are_broken(name: str, monkeypatch: Patch, tmp_path: Path) -> None:
     """Otherwise it would be no wonder that something is found."""
     if CLIMATES[name] is FREEZING:
         _make_answers_late(monkeypatch)
-    assert first_violation(CLIMATES[name], tmp_path, [0, 14] if name == "alone" else [0]) is None
+    assert is_sound(CLIMATES[name], tmp_path, [0, 14] if name == "alone" else [0])

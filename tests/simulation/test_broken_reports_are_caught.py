@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation
+from simulation.breaking import first_violation, is_sound
 from wakeful.core.delivery import incidents as core_incidents
 from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident, Step, reported
@@ -101,14 +101,15 @@ def alarms_of_a_clock_that_was_ahead(patch: Patch) -> None:
 
 FIRST_SEEDS: dict[Callable[[Patch], None], int] = {
     alarms_of_a_clock_that_was_ahead: 12,
+    errors_are_not_counted: 4,
 }
-"""Where the first seeds hold: one whose world finds it."""
+"""Where the first seeds hold: one whose world finds it soon."""
 
 
 @pytest.mark.parametrize("climate", sampled([TROUBLED, RARE, WRONG_CLOCKS, OFTEN_WRONG_CLOCKS], every=4, offset=1))
 def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path: Path) -> None:
     """Else what is found below would prove nothing."""
-    assert first_violation(climate, tmp_path, [0]) is None
+    assert is_sound(climate, tmp_path, [0])
 
 
 @pytest.mark.parametrize(

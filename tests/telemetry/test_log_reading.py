@@ -60,16 +60,16 @@ def test_a_run_over_midnight_is_read_from_both_days(tmp_path: Path) -> None:
     assert numbers(tmp_path, 7, "01-01 23:59:00", "01-04 00:10:00") == [1, 2]
 
 
-@pytest.mark.parametrize("place", [0, 1, 499, 20_000, 39_999])
-def test_a_run_is_found_anywhere_in_a_large_file(tmp_path: Path, place: int) -> None:
+def test_a_run_is_found_anywhere_in_a_large_file(tmp_path: Path) -> None:
     """By halving: only a small part of it is read."""
     begin = instant("01-01 00:00:00")
     step = 2_000
     text = "".join(line(begin + n * step, n, n=n, pad="x" * (n % 50)) for n in range(40_000))
     tmp_path.joinpath("2026-01-01.jsonl").write_text(text)
-    at = begin + place * step
-    found = read_run(tmp_path, place, since=at, until=at)
-    assert [one["details"]["n"] for one in found.lines] == [place]
+    for place in (0, 1, 499, 20_000, 39_999):
+        at = begin + place * step
+        found = read_run(tmp_path, place, since=at, until=at)
+        assert [one["details"]["n"] for one in found.lines] == [place]
 
 
 def test_what_is_read_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

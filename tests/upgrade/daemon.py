@@ -8,10 +8,12 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
+
+import forking
 
 WITHIN = 120.0
 """Seconds until a wait is given up: only something broken takes so long."""
@@ -19,24 +21,31 @@ _ADDRESS = re.compile(r"http://127\.0\.0\.1:\d+(?=[\s/])")
 
 
 class Daemon:
-    """A daemon on a home folder; `wakeful` is the command of its release."""
+    """A daemon on a home folder; `wakeful` is the command of the old release, and empty for this one."""
 
     def __init__(self, wakeful: Sequence[str], home: Path, store: str) -> None:
-        self._argv = [*wakeful, "up", "--port", "0", "--home", str(home), "--store", store]
+        self._wakeful = wakeful
+        self._arguments = ["up", "--port", "0", "--home", str(home), "--store", store]
         self._token = home / "token"
         self._log = home / "up.log"
-        self._child: subprocess.Popen[bytes] | None = None
+        self._child: forking.Process | None = None
         self._address = ""
 
     def start(self) -> None:
         with self._log.open("wb") as log:
-            self._child = subprocess.Popen(self._argv, stdout=log, stderr=log, env=os.environ | {"TZ": "UTC"})
+            self._child = self._begin(log, os.environ | {"TZ": "UTC"})
         child = self._child
         until(lambda: _ADDRESS.search(self.said()) or child.poll() is not None)
         found = _ADDRESS.search(self.said())
         assert child.poll() is None and found is not None, self.said()
         self._address = found[0]
         until(lambda: self.get("/readyz") is not None)
+
+    def _begin(self, log: IO[bytes], environment: Mapping[str, str]) -> forking.Process:
+        if not self._wakeful:
+            return forking.start("wakeful.cli.main", *self._arguments, environment=environment, stdout=log, stderr=log)
+        argv = [*self._wakeful, *self._arguments]
+        return subprocess.Popen(argv, stdout=log, stderr=log, env=environment, text=True)
 
     def kill(self) -> None:
         """As a power failure ends it; nothing happens if it does not run."""

@@ -307,7 +307,7 @@ def test_the_quiet_world_has_as_many_commits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("commit", "when"),
-    sampled([(commit, when) for commit in range(1, WORK + 1) for when in ("before", "after")], every=18, offset=4),
+    sampled([(commit, when) for commit in range(1, WORK + 1) for when in ("before", "after")], every=36, offset=4),
 )
 def test_a_crash_at_every_commit(tmp_path: Path, commit: int, when: str) -> None:
     """The same quiet world, dying once, before or after one of the commits that its work takes is durable."""

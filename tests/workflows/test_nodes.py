@@ -3,12 +3,13 @@
 import asyncio
 from typing import Any
 
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, every
 
 __all__ = ["server", "url"]
 
-WORKFLOWS, MESSAGES = 3, 60
+WORKFLOWS, MESSAGES = 3, 30
 
 
 class Outside:
@@ -71,7 +72,7 @@ async def test_two_nodes_share_the_work_of_workflows(url: str) -> None:
             views: list[Any] = [await apps[0].workflows.get(name) for name in names]
             if all(view["topics"]["mail"]["consumed"] == MESSAGES + 20 and not view["openRun"] for view in views):
                 break
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.05)
         assert [view["topics"]["mail"]["consumed"] for view in views] == [MESSAGES + 20] * WORKFLOWS
         assert [view["error"] for view in views] == [None] * WORKFLOWS
     finally:

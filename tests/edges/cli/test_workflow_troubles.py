@@ -13,6 +13,7 @@ import pytest
 
 from edges.cli.kit import Cli, daemon
 from patience import PATIENCE
+from sampling import sampled
 
 MODULE = """
 from wakeful import Prepare, Workflow
@@ -121,7 +122,7 @@ def test_a_wake_at_that_came_with_a_reservation_is_kept(cli: Cli, outside: Outsi
     assert outside.prepared("c") == 2  # after the deploy, and for the message
 
 
-@pytest.mark.parametrize("status", [502, 503, 504])
+@pytest.mark.parametrize("status", sampled([502, 503, 504], every=3))
 def test_a_handler_that_cannot_be_reached_stops_nothing(cli: Cli, outside: Outside, status: int) -> None:
     """It is held off and says so, the other consumer goes on, and resuming tries it at once."""
     deploy(cli, outside, "down", "up")

@@ -31,6 +31,7 @@ from wakeful.server.http.roles import OWN_ROUTES, WRITING, refusal
 
 FEW = settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 MANY = settings(FEW, max_examples=20)
+SAMPLE = 3  # of the operations that are asked anything; things that exist are asked of all of them
 BOUNDS = [pytest.param(FEW, id="few"), pytest.param(MANY, id="many", marks=pytest.mark.torture)]
 HELD: list[Any] = [
     checks.not_a_server_error,
@@ -116,7 +117,7 @@ def test_whatever_is_asked_is_answered_as_described(
             case.body["status"] = "draft"  # one that is not tried out: no handler is asked
         case.call_and_validate(checks=HELD, headers=HEADERS)
 
-    for operation in operations:
+    for operation in operations if bounds is MANY else operations[::SAMPLE]:
         if not operation.path.endswith(("/run", "/slots/{name}/wake", "/slots/{name}/poll")):  # nobody is asked
             fuzz(operation, mode, asked, bounds)
 
