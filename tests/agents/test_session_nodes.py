@@ -10,7 +10,8 @@ import pytest
 
 from agents.replay import Player, install, recording
 from postgres.cluster import until
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from wakeful import Wakeful, manual
 from wakeful.config import agents as written
 from wakeful.core.heartbeat.conversations import conversation

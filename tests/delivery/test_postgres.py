@@ -3,7 +3,8 @@
 import asyncio
 from collections import defaultdict
 
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from wakeful import Wakeful
 
 __all__ = ["server", "url"]

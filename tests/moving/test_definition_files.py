@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from core.test_definition_json import DEFINITIONS
 from new_store import prepare
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from sampling import examples
 from wakeful import Wakeful
 from wakeful.app.definition_files import DefinitionFiles

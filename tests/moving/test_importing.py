@@ -13,7 +13,8 @@ from edges.http.kit import Client, served
 from features.kit import World, ledger, virtual
 from moving.kit import BASE, CORPUS
 from new_store import prepare
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from wakeful import Wakeful
 from wakeful.app.importing import Importer
 from wakeful.core.run.results import Done

@@ -1,6 +1,7 @@
 """The same on PostgreSQL: a store that tells, the question why, and health."""
 
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from telemetry.kit import Heard
 from wakeful import Wakeful, every
 from wakeful.features.schedules.health import health

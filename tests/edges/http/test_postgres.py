@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 
 from edges.http.kit import EVERY, MANUAL, served
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 
 __all__ = ["server", "url"]
 

@@ -13,7 +13,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from access import HEADERS
 from edges.http.kit import MANUAL, Client, daemon, served
-from postgres.server import server, url
+from postgres.server import emptied_url as url
+from postgres.server import server
 from wakeful import Wakeful
 from wakeful.core.time.instants import DAY
 from wakeful.engine.clock import SystemClock
