@@ -1,10 +1,15 @@
 """How a daemon ends: told to while its store is gone, killed, crashed; each leaves a line."""
 
+import fcntl
+import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+
+import pytest
 
 from edges.http.kit import Daemon, daemon, start
 from page.kit import ask
@@ -71,6 +76,27 @@ def test_a_daemon_that_was_killed_is_reported_by_the_next(tmp_path: Path) -> Non
     assert "did not shut down cleanly" not in _log(home)[size:]
 
 
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="looks at the files of a process")
+def test_a_fork_of_a_killed_daemon_delays_the_next_one_only_briefly(tmp_path: Path) -> None:
+    """A daemon that is killed while it starts a program leaves its locks to a process that has not executed it yet."""
+    home = _home(tmp_path / "home")
+    with daemon(home) as one:
+        one.end(signal.SIGKILL)
+    with (home / LOCK_NAME).open() as file:  # as the fork has it: locked, and naming the dead daemon
+        folder = os.open(home, os.O_RDONLY)
+        for lock in (file.fileno(), folder):
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        waiting = start(home)
+        _until(lambda: _is_open_in(waiting.pid, home))
+        assert waiting.poll() is None
+        os.close(folder)
+    try:
+        _until(lambda: (holder := holder_of(home)) is not None and holder.pid == waiting.pid)
+    finally:
+        waiting.terminate()
+        waiting.communicate(timeout=PATIENCE)
+
+
 def test_a_crash_of_the_interpreter_is_reported_by_the_next(tmp_path: Path) -> None:
     """A segmentation fault is written into the home as it happens, and told once."""
     home = _home(tmp_path / "home")
@@ -100,6 +126,13 @@ def test_a_removed_lock_file_lets_no_second_daemon_in(tmp_path: Path) -> None:
         _until(lambda: "leave it in place" in _log(home))  # which is written after the file is there again
         assert one.end() == 0
     assert holder_of(home) is None
+
+
+def _is_open_in(pid: int, folder: Path) -> bool:
+    """Whether this process has the folder open."""
+    with suppress(OSError):
+        return any(link.readlink() == folder for link in Path(f"/proc/{pid}/fd").iterdir())
+    return False
 
 
 def _until(condition: Callable[[], bool]) -> None:

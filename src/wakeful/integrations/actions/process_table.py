@@ -54,6 +54,15 @@ def started_of(pid: int) -> str | None:
     return f"{boot_id()}/{' '.join(printed.split())}" if printed else None
 
 
+def is_alive(pid: int) -> bool:
+    """Whether this process exists and has not ended; a zombie has."""
+    if _IS_LINUX:
+        stat = _stat_of(pid)
+        return stat is not None and stat.is_alive
+    state = _printed(_PS, "-o", "stat=", "-p", str(pid))
+    return bool(state) and not state.startswith("Z")
+
+
 def boot_id() -> str:
     """An id of the current boot."""
     if _IS_MACOS:

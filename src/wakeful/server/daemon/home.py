@@ -10,6 +10,7 @@ import fcntl
 import json
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ from wakeful.server.daemon.refusal import DaemonRefused
 LOCK_NAME: Final = "wakeful.lock"
 SOCKET_NAME: Final = "wakeful.sock"
 LOCK_MAX: Final = 4_096
+LOCK_TRIES: Final = 100
+LOCK_PAUSE: Final = 0.05
+"""Seconds between two tries to lock a home whose daemon is dead. If it was killed while it started a program, the
+forked process has its locks until it executes that program. And looking for a daemon locks the file for a moment."""
 
 
 class HomeHeld(DaemonRefused):
@@ -123,7 +128,7 @@ class Lock:
 def _file_held(home: Path) -> Iterator[Lock]:
     file = _opened(home / LOCK_NAME)
     try:
-        _take(home, file)
+        _take_file(home, file)
         lock = Lock(home, file)
     except BaseException:
         os.close(file)
@@ -143,24 +148,37 @@ def _opened(path: Path) -> int:
 
 
 def _take_folder(home: Path, folder: int) -> None:
+    # On a file system whose folders cannot be locked, the file's lock is enough.
+    with suppress(OSError):
+        _take(home, folder)
+
+
+def _take_file(home: Path, file: int) -> None:
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise HomeHeld(home, holder_of(home)) from None
-    except OSError:
-        return  # on a file system whose folders cannot be locked, the file's lock is enough
+        _take(home, file)
+    except OSError as error:
+        raise DaemonRefused(f"{home / LOCK_NAME} cannot be locked ({error.strerror}); use a local disk") from error
 
 
 def _take(home: Path, file: int) -> None:
-    for _ in range(5):  # a reader holds it for a moment
+    """Lock the file or folder; a lock that belongs to no running daemon is awaited."""
+    for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
-            continue
-        except OSError as error:
-            raise DaemonRefused(f"{home / LOCK_NAME} cannot be locked ({error.strerror}); use a local disk") from error
-    raise HomeHeld(home, _read_holder(os.pread(file, LOCK_MAX, 0)))
+            holder = holder_of(home)
+            if holder is not None and _is_running(holder):
+                raise HomeHeld(home, holder) from None
+            time.sleep(LOCK_PAUSE)
+    raise HomeHeld(home, holder_of(home))
+
+
+def _is_running(holder: Holder) -> bool:
+    """Whether the process is alive, as far as this machine can tell."""
+    from wakeful.integrations.actions.process_table import is_alive
+
+    return holder.host != socket.gethostname() or is_alive(holder.pid)
 
 
 def write_holder(file: int, address: str | None) -> None:
