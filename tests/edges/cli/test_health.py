@@ -6,6 +6,8 @@ import sqlite3
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,15 +65,19 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cli]:
         put(cli, "filler", {"command": {"argv": ["sleep", "900"]}})
         until(cli, "behind", health="waiting")
         until(cli, "filler", status="running")
-        cli.until(lambda: [node["running"] for node in get(cli, "/api/nodes")["nodes"]] == [2])
         put(cli, "overdue", {"command": {"argv": ["true"]}})
+        due_at = datetime.fromisoformat(get(cli, "/api/schedule/overdue")["nextRun"])
+        cli.until(lambda: datetime.now(UTC) > due_at)
+        # As if time had passed: after 30 s without capacity it has a run that waits, and after a minute it is late.
+        _backdate(home, "UPDATE alarms SET due_at = due_at - 40000 WHERE kind = 'schedule' AND ref =")
         until(cli, "overdue", health="waiting")  # for one of the two to end
-        with closing(sqlite3.connect(home / "wakeful.db", timeout=WITHIN)) as connection, connection:
-            connection.execute(  # as if two minutes had passed
-                "UPDATE runs SET due_at = due_at - 120000 WHERE schedule_id ="
-                " (SELECT schedule_id FROM schedules WHERE slug = 'overdue')"
-            )
+        _backdate(home, "UPDATE runs SET due_at = due_at - 120000 WHERE schedule_id =")
         yield cli
+
+
+def _backdate(home: Path, update: str) -> None:
+    with closing(sqlite3.connect(home / "wakeful.db", timeout=WITHIN)) as connection, connection:
+        connection.execute(f"{update} (SELECT schedule_id FROM schedules WHERE slug = 'overdue')")
 
 
 def slugs(answer: Any) -> set[str]:
