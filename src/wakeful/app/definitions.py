@@ -10,7 +10,7 @@ from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import changed, definition_options
 from wakeful.app.values import Guard, New, WrittenSchedule
 from wakeful.core.errors import Invalid
-from wakeful.core.schedule.definition import Definition
+from wakeful.core.schedule.definition import Definition, check_slug
 from wakeful.core.schedule.definition_json import (
     definition_from_json,
     definition_from_parts,
@@ -54,7 +54,9 @@ class Definitions(AppLifecycle):
         """Add or update many schedules; all are checked before any is written."""
         checked = self._check_all(schedules)
         for start in range(0, len(checked), BATCH):
-            for put in await self._put_many(checked[start : start + BATCH]):
+            end = start + BATCH
+            named = map(_under_slug, checked[start:end], schedules[start:end])
+            for put in await self._put_many(list(named)):
                 if isinstance(put, Invalid):
                     raise put
         return [new.slug for new in schedules]
@@ -188,8 +190,8 @@ class Definitions(AppLifecycle):
         return self._check(definition, now)
 
     def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
-        """Check each definition as of one time; a definition that differs from the previous one only in its slug is not
-        checked again."""
+        """Check each definition as of one time. One that differs from the previous one only in its slug is not checked
+        again, and gets the same result; `_under_slug` makes its own of it, when it is written."""
         checked: list[Checked] = []
         before: New | None = None
         now = self._clock.read().now
@@ -197,9 +199,9 @@ class Definitions(AppLifecycle):
             if before is None or not _is_same_but_slug(before, new):
                 checked.append(self._check_new(new, now))
             else:
-                same = checked[-1]
-                checked.append(same._replace(definition=renamed(same.definition, new.slug)))
-                self._warn(checked[-1])
+                check_slug(new.slug)
+                checked.append(checked[-1])
+                self._warn(new.slug, checked[-1])
             before = new
         return checked
 
@@ -207,12 +209,20 @@ class Definitions(AppLifecycle):
         """Check a definition at `now`, the time of the transaction: a later anchor would lie in the future, and the
         grid of an interval starts at its anchor."""
         checked = check(definition, self._open.conditions, now=now)
-        self._warn(checked)
+        self._warn(definition.slug, checked)
         return checked
 
-    def _warn(self, checked: Checked) -> None:
+    def _warn(self, slug: str, checked: Checked) -> None:
         for warning in checked.warnings:
-            log.warning("%s: %s", checked.definition.slug, warning)
+            log.warning("%s: %s", slug, warning)
+
+
+def _under_slug(checked: Checked, new: New) -> Checked:
+    """The result of a check, for a schedule that differs at most in its slug."""
+    definition, is_anchor_open, warnings, refusal = checked
+    if definition.slug == new.slug:
+        return checked
+    return Checked(renamed(definition, new.slug), is_anchor_open, warnings, refusal)
 
 
 def _is_same_but_slug(new: New, other: New) -> bool:

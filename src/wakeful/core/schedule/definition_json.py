@@ -128,7 +128,7 @@ def _options_to_json(definition: Definition, out: dict[str, Any], full: bool) ->
 
 def encode_definition(definition: Definition) -> str:
     """The canonical text that is stored. `enabled` is not part of it: that is the state of the cadence."""
-    return f'{{"slug":{_encode(definition.slug)},{_after_slug_text(definition)}}}'
+    return f'{{"slug":{_encode_text(definition.slug)},{_after_slug_text(definition)}}}'
 
 
 class Encoded(NamedTuple):
@@ -144,16 +144,18 @@ def encode_many(definitions: Iterable[Definition]) -> list[Encoded]:
     """The encoded text of many definitions; parts that consecutive definitions share are encoded once."""
     encoded: list[Encoded] = []
     model: Definition | None = None
+    shared: object = None
     rest = ""
     for definition in definitions:
-        if model is None or not _differs_in_slug_only(model, definition):
-            model, rest = definition, _after_slug_text(definition)
-        encoded.append(Encoded(definition, f'{{"slug":{_encode(definition.slug)},{rest}}}', model))
+        options = _options(definition)
+        if (
+            model is None
+            or shared != options
+            or not is_same_work(model.timing, model.action, definition.timing, definition.action)
+        ):
+            model, shared, rest = definition, options, _after_slug_text(definition)
+        encoded.append(Encoded(definition, f'{{"slug":{_encode_text(definition.slug)},{rest}}}', model))
     return encoded
-
-
-def _differs_in_slug_only(first: Definition, other: Definition) -> bool:
-    return is_same_work(first.timing, first.action, other.timing, other.action) and _options(first) == _options(other)
 
 
 def is_same_work(timing: Timing, action: ActionSpec, other_timing: Timing, other_action: ActionSpec) -> bool:
@@ -165,8 +167,7 @@ def is_same_work(timing: Timing, action: ActionSpec, other_timing: Timing, other
 
 
 def renamed(definition: Definition, slug: str) -> Definition:
-    """The same definition under another slug."""
-    check_slug(slug)
+    """The same definition under another slug, which the caller has checked."""
     return Definition(slug, *_after_slug(definition))
 
 
@@ -228,6 +229,7 @@ def _decode_after_slug(members: str) -> tuple[Any, ...]:
 
 _STORED_HEAD: Final = re.compile(r'\{"slug":"([a-z0-9._-]+)",')
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
+_encode_text: Final = json.encoder.encode_basestring  # what `_encode` does with a string, without its preparations
 _after_slug: Final = operator.attrgetter(
     *(field.name for field in dataclasses.fields(Definition) if field.name != "slug")
 )

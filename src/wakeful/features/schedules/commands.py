@@ -14,7 +14,7 @@ from wakeful.core.run.settlement import ENTRUSTED, REMOVED
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.definition_json import encode_definition, encode_many
+from wakeful.core.schedule.definition_json import Encoded, encode_definition, encode_many
 from wakeful.core.schedule.health import BY_PERSON
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
@@ -44,19 +44,12 @@ class Put(NamedTuple):
 def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
     """Write definitions: new ones in one batch, existing ones as edits. A refused definition does not affect the
     others."""
-    fates: dict[int, Put | Invalid] = {}
-    for index, item in enumerate(checked):
-        try:
-            refuse_past(item.definition, now)
-            refuse_excluded(item)
-            _refuse_unknown(tx, item.definition, hooks)
-        except Invalid as refused:
-            fates[index] = refused
+    encoded = encode_many(item.definition for item in checked)
+    fates: dict[int, Put | Invalid] = _refused(tx, checked, encoded, hooks, now)
     valid = [index for index in range(len(checked)) if index not in fates]
-    encoded = encode_many(checked[index].definition for index in valid)
-    ids = tx.schedules.add_many(
-        [NewSchedule(new.definition.slug, new.text, _is_zoned(new.definition), now) for new in encoded]
-    )
+    if fates:
+        encoded = [encoded[index] for index in valid]
+    ids = tx.schedules.add_many(_rows(encoded, now))
     known = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is None]
     new = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is not None]
     created = compile_new((key, definition) for key, definition in zip(ids, encoded, strict=True) if key is not None)
@@ -70,6 +63,37 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Ins
     for index in sorted(known + invalid, key=lambda index: checked[index].definition.slug):
         fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), hooks, now)
     return [fates[index] for index in range(len(checked))]
+
+
+def _refused(
+    tx: Tx, checked: Sequence[Checked], encoded: Sequence[Encoded], hooks: EngineHooks, now: Instant
+) -> dict[int, Put | Invalid]:
+    """The definitions that are refused at this time, by position. What is accepted for one is accepted for those that
+    differ from it only in their slugs."""
+    refusals: dict[int, Put | Invalid] = {}
+    accepted: Definition | None = None
+    for index, (item, (definition, _, model)) in enumerate(zip(checked, encoded, strict=True)):
+        if model is accepted and item.refusal is None:
+            continue
+        try:
+            refuse_past(definition, now)
+            refuse_excluded(item)
+            _refuse_unknown(tx, definition, hooks)
+            accepted = model
+        except Invalid as refused:
+            refusals[index] = refused
+    return refusals
+
+
+def _rows(encoded: Sequence[Encoded], now: Instant) -> list[NewSchedule]:
+    rows: list[NewSchedule] = []
+    shared: Definition | None = None
+    is_zoned = 0
+    for definition, text, model in encoded:
+        if model is not shared:
+            shared, is_zoned = model, _is_zoned(model)
+        rows.append(NewSchedule(definition.slug, text, is_zoned, now))
+    return rows
 
 
 def change(

@@ -34,10 +34,10 @@ SELECT {_COLUMNS} FROM schedules
 WHERE schedule_id > :after_id AND is_zoned = 1 AND deleted_at IS NULL ORDER BY schedule_id LIMIT :limit
 """
 
-# Existing schedules that are halted or failing, in slug order.
+# Existing schedules that are halted or failing, in slug order. The condition is that of the index, word for word.
 AMISS = f"""
 SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_troubled CROSS JOIN schedules
-WHERE (cadences.state IN ('paused', 'disabled', 'invalid') OR cadences.trouble = 2)
+WHERE (cadences.state = 'paused' OR cadences.state = 'disabled' OR cadences.state = 'invalid' OR cadences.trouble = 2)
   AND schedules.schedule_id = cadences.schedule_id AND deleted_at IS NULL AND slug > :after
 ORDER BY slug LIMIT :limit
 """

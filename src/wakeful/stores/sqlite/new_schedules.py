@@ -38,7 +38,6 @@ def add_schedules(connection: Connection, rows: Sequence[NewSchedule]) -> list[i
     (last_id,) = connection.execute(LAST_ID).fetchone()
     taken = {slug for (slug,) in connection.execute(TAKEN, (texts({row.slug for row in rows}),))}
     given: list[int | None] = []
-    fresh: list[tuple[int | str, ...]] = []
     for row in rows:
         if row.slug in taken:
             given.append(None)
@@ -46,8 +45,9 @@ def add_schedules(connection: Connection, rows: Sequence[NewSchedule]) -> list[i
         taken.add(row.slug)
         last_id += 1
         given.append(last_id)
-        fresh.append((last_id, *row, row.created_at))
-    connection.executemany(ADD_MANY, fresh)
+    connection.executemany(
+        ADD_MANY, ((key, *row, row.created_at) for key, row in zip(given, rows, strict=True) if key is not None)
+    )
     return given
 
 
