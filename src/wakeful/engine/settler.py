@@ -120,7 +120,6 @@ class Settler:
 
     async def _drain(self) -> None:
         try:
-            await asyncio.sleep(0)  # let attempts that end at the same moment join
             while self._queue:
                 await self._settle_or_keep(self._batch(), may_claim=True)
         finally:
