@@ -95,7 +95,7 @@ class Settler:
     def put(self, run: Run, ending: Ending) -> None:
         """Settle the ending of a run that this node claimed."""
         self._queue.append(Ended(run, ending))
-        if self._task is None:
+        if self._task is None:  # it starts in the next iteration of the loop: all that end in this one join
             self._task = asyncio.create_task(self._drain())
 
     def clear(self) -> None:

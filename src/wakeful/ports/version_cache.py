@@ -2,7 +2,7 @@
 
 from typing import Final, Generic, Protocol, TypeVar
 
-GENERATION_MAX: Final = 65_536
+GENERATION_MAX: Final = 8_192
 
 
 class Versioned(Protocol):
