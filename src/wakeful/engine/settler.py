@@ -95,7 +95,7 @@ class Settler:
     def put(self, run: Run, ending: Ending) -> None:
         """Settle the ending of a run that this node claimed."""
         self._queue.append(Ended(run, ending))
-        if self._task is None:  # it starts in the next iteration of the loop: all that end in this one join
+        if self._task is None:
             self._task = asyncio.create_task(self._drain())
 
     def clear(self) -> None:
@@ -120,6 +120,7 @@ class Settler:
 
     async def _drain(self) -> None:
         try:
+            await asyncio.sleep(0)  # let attempts that end at the same moment join
             while self._queue:
                 await self._settle_or_keep(self._batch(), may_claim=True)
         finally:
