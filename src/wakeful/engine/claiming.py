@@ -207,15 +207,15 @@ def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[PlainRun], node_id: 
     sorted_runs = _Sorted([], [])
     parked = _parked(tx, hooks, [(run.lane, run.job.fire.run_id) for run in runs])
     for kind, version, lane, job in runs:
-        run_id, schedule_id, _, planned_at, due_at, *_ = job.fire
-        if run_id in parked:
+        fire = job.fire
+        if fire.run_id in parked:
             row = planned(
-                run_id=run_id,
+                run_id=fire.run_id,
                 kind=kind,
-                schedule_id=schedule_id,
+                schedule_id=fire.schedule_id,
                 version=version,
-                planned_at=planned_at,
-                due_at=due_at,
+                planned_at=fire.planned_at,
+                due_at=fire.due_at,
                 trigger="schedule",
                 lane=lane,
                 reason="lane",
@@ -223,12 +223,12 @@ def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[PlainRun], node_id: 
             sorted_runs.waiting.append((row, run_alarm(row, row.next_attempt_at, parked=1)))
             continue
         row = started(
-            run_id=run_id,
+            run_id=fire.run_id,
             kind=kind,
-            schedule_id=schedule_id,
+            schedule_id=fire.schedule_id,
             version=version,
-            planned_at=planned_at,
-            due_at=due_at,
+            planned_at=fire.planned_at,
+            due_at=fire.due_at,
             lane=lane,
             node_id=node_id,
             now=now,

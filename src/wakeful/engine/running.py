@@ -32,6 +32,8 @@ ERROR_MAX = 4000
 class RunLadder:
     """Records how far one attempt got, durably, through the batch of marks."""
 
+    __slots__ = ("_clock", "_ladder", "_lease", "_marks", "_run")
+
     def __init__(self, run: Run, marks: "Batcher[Mark, bool]", clock: Clock, lease: Lease) -> None:
         self._run = run
         self._lease = lease
@@ -41,7 +43,7 @@ class RunLadder:
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
         if process is None and rung_index(rung) <= rung_index(self._run.rung):
-            return await self._lease.confirm()  # the claim already recorded it
+            return None if self._lease.holds() else await self._lease.confirm()  # the claim already recorded it
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
         mark = Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)
@@ -186,7 +188,8 @@ class Runner:
         action = self._hooks.actions[type(job.spec)]
         ending: Ending
         try:
-            await self._lease.confirm()
+            if not self._lease.holds():
+                await self._lease.confirm()
             ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock, self._lease))
         except asyncio.CancelledError as cancelled:
             if attempt.why is None:

@@ -33,6 +33,10 @@ class Done:
     stderr: str | None = None  # of a command
 
 
+DONE: Final = Done()
+"""The work is done, and there is nothing to report."""
+
+
 @dataclass(frozen=True, slots=True)
 class HandedOver:
     """Another component accepted it (for example, a system event waits for its turn) and will report how it ended."""
@@ -163,9 +167,6 @@ Result: TypeAlias = (
 Ending: TypeAlias = Result | Forgotten | Dropped | Cancelled | StuckRunEnded
 
 
-_DONE: Final = Done()
-
-
 def session_of(ending: Ending) -> str | None:
     """The session to continue with, however the attempt ended; None if unchanged."""
     match ending:
@@ -182,7 +183,7 @@ def kept_of(
 
     `earlier` is what was stored before: usage of earlier attempts counts for the run. `is_late`: the run was closed
     already, and this is a late result of the same attempt."""
-    if suppressed is None and ending == _DONE and earlier is None:  # the common case, on the hot path
+    if suppressed is None and ending == DONE and earlier is None:  # the common case, on the hot path
         return None
     kept: dict[str, Any] = {
         "reply": getattr(ending, "reply", None),

@@ -137,7 +137,10 @@ def may_become(outcome: Outcome, target: Outcome) -> bool:
 
 def rung_index(rung: RungName | None) -> int:
     """The position of a rung; -1 for None, and for a rung of a newer release that this one does not know."""
-    return RUNGS.index(rung) if rung in RUNGS else -1
+    return _RUNG_INDEX.get(rung, -1)
+
+
+_RUNG_INDEX: Final[dict[RungName | None, int]] = {rung: index for index, rung in enumerate(RUNGS)}
 
 
 def stretch(

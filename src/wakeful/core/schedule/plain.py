@@ -19,7 +19,7 @@ from dataclasses import fields
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from wakeful.core.run.results import Done, Ending
+from wakeful.core.run.results import DONE, Ending
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
 from wakeful.core.schedule.actions import Call, Command, Http
@@ -68,10 +68,11 @@ def following(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> 
 
 def is_plain_success(run: Run, ending: Ending) -> bool:
     """Whether a plain run, as it was claimed, ended in the plain way."""
-    return ending == _DONE and run.attempt == 1 and run.trigger == "schedule" and run.definition is None
+    return (
+        (ending is DONE or ending == DONE) and run.attempt == 1 and run.trigger == "schedule" and run.definition is None
+    )
 
 
 _LAST: Final = Following(None, None)
-_DONE: Final = Done()
 SUCCESS: Final = Close("succeeded", "finished")
 """The settlement of a plain success."""

@@ -19,6 +19,10 @@ from wakeful.ports.version_cache import VersionCache
 READ_KEPT: Final = 4_096
 """How many definitions that were read for lists are kept."""
 
+COMPILED_KEPT: Final = 65_536
+"""How many definitions stay compiled in each of two generations, at about 550 bytes each. If more schedules than this
+are due in turn, each is compiled again whenever it fires."""
+
 KIND: Final = "schedule"
 """The kind of a schedule's runs."""
 
@@ -90,7 +94,7 @@ class Compilations:
     """Compiled definitions, cached by schedule."""
 
     def __init__(self) -> None:
-        self._cache: VersionCache[Compiled | Broken] = VersionCache()
+        self._cache: VersionCache[Compiled | Broken] = VersionCache(COMPILED_KEPT)
 
     def of(self, tx: Tx, wanted: Iterable[tuple[int, int]]) -> dict[int, Compiled | Broken]:
         """Compiled definitions for (schedule id, version); those not cached are read in one query."""

@@ -38,7 +38,7 @@ class Jobs:
 
     def of_plain(self, run_id: int, compiled: Compiled, instant: Instant, due_at: Instant) -> PlainRun:
         """The run of an instant that takes the plain path: its first attempt."""
-        schedule_id, version, definition, _, policy, lane, *_ = compiled
+        schedule_id, version, definition, _, policy, lane, _, _ = compiled
         key = occurrence_key(self._store_id, schedule_id, instant)
         receipt = self._receipt(run_id, definition.action)
         fire = Fire(run_id, schedule_id, definition.slug, instant, due_at, "schedule", 1, key, receipt)

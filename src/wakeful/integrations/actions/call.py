@@ -70,12 +70,13 @@ class CallAction:
             return result
         # It does not survive a crash of this process, but part of its work may be done, so its start is recorded first.
         await ladder.climb("started")
+        on_error = partial(_log, fire)
         at_hand = self._registry.at_hand(call.target)
         if at_hand is not None and is_async(at_hand):
-            begun = begin(lambda: at_hand, view_of(fire), call.args, partial(_log, fire))
+            begun = begin(lambda: at_hand, view_of(fire), call.args, on_error)
         else:
             begun = await self._begin_in_thread(call, fire)
-        return await _on_loop(begun, partial(_log, fire)) if inspect.isawaitable(begun) else begun
+        return await _on_loop(begun, on_error) if inspect.isawaitable(begun) else begun
 
     async def close(self) -> None:
         self._threads.close()

@@ -11,19 +11,16 @@ import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache, partial
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from wakeful.core.exception_names import exception_name
-from wakeful.core.run.results import Done, Failed, Result
+from wakeful.core.run.results import DONE, Done, Failed, Result
 from wakeful.core.schedule.actions import OUTPUT_MAX
 from wakeful.integrations.actions.fire import FireView
 from wakeful.integrations.actions.registry import Target, UnknownCallable
 from wakeful.integrations.system.text import cap, one_line
 
 OnError: TypeAlias = Callable[[BaseException], None]
-
-# How many callables are cached.
-DONE: Final = Done()
 
 
 def is_async(target: Target) -> bool:
