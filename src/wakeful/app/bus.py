@@ -17,11 +17,17 @@ class Bus:
     def __init__(self) -> None:
         self._fan_out = FanOut()
         self._stream: Stream | None = None
+        self._is_connected = True
 
     @property
     def fan_out(self) -> FanOut:
         """Distributes facts to all listeners."""
         return self._fan_out
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether listeners hear of this process's commits: a given sink may keep them to itself."""
+        return self._is_connected
 
     def sink(self, given: Sink | None) -> Sink:
         """The sink for facts; a given sink is used, and its listeners are kept."""
@@ -29,6 +35,7 @@ class Bus:
             if self._stream is not None:
                 given.listen(self._stream.listen)
             self._fan_out = given
+        self._is_connected = given is None or isinstance(given, FanOut)
         return self._fan_out if given is None else given
 
     def on(self, handler: Handler, stream: str | None, clock: Clock) -> Callable[[], None]:

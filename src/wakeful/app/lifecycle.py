@@ -19,6 +19,7 @@ from wakeful.app.features import plug_heartbeat, plug_workflows
 from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
 from wakeful.app.money import Budgets, plug_money
+from wakeful.app.run_endings import RunEndings
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
 from wakeful.app.values import MakeListener, MakeService, MakeSink, New, Watched
 from wakeful.core.delivery.alert_rules import AlertTerms
@@ -148,6 +149,7 @@ class AppLifecycle:
         )
         self._self_scheduling = Live(self_scheduling or SelfSchedulingTerms())
         self._bus = Bus()
+        self._run_endings = RunEndings()
         self._ticks = tick
         self._has_own_clock = clock is not None
         self._clock: Clock = clock or SystemClock()

@@ -7,9 +7,9 @@ from typing import Any, Final
 from wakeful.app.definitions import Definitions
 from wakeful.core.money.prices import dollars
 from wakeful.core.refusals import Conflict
-from wakeful.core.run.runs import Outcome
+from wakeful.core.run.runs import OPEN, Outcome
 from wakeful.core.schedule.definition_json import decode_definition
-from wakeful.core.time.instants import Instant, parse_duration
+from wakeful.core.time.instants import SECOND, Duration, Instant, parse_duration
 from wakeful.core.time.timing_builders import as_instant
 from wakeful.features.money.queries import expected_cost
 from wakeful.features.schedules import backfilling, cancelling, commands, queries
@@ -17,7 +17,10 @@ from wakeful.features.schedules.views import RunView
 from wakeful.integrations.agents.receipts import Receipts
 from wakeful.ports.store import Tx
 
-WAIT_STEP: Final = 20
+LOOK_EVERY: Final[Duration] = 20
+"""How often the row of a run is read whose end this process does not hear of, because another one ticks."""
+LOOK_ANYWAY: Final[Duration] = SECOND // 2
+"""The same where this process ticks: another node may run it all the same."""
 
 
 class Runs(Definitions):
@@ -25,10 +28,14 @@ class Runs(Definitions):
 
     async def run_now(self, slug: str, *, wait: bool = False, within: str = "60s") -> RunView:
         """Run once now, without changing the cadence; with `wait`, returns when the run has ended."""
-        run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
+        run_id = await self.request_run(slug)
         if wait:
             return await self.wait_for(run_id, within=within)
         return await self.get_run(run_id)
+
+    async def request_run(self, slug: str) -> int:
+        """Like `run_now` without `wait`; returns only the run's id."""
+        return await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
 
     async def cancel(self, run_id: int, *, by: str = "") -> RunView:
         """Cancel a run that is running or waiting. Raises `Conflict` if it has ended.
@@ -101,13 +108,17 @@ class Runs(Definitions):
     async def wait_for(self, run_id: int, *, within: str = "60s") -> RunView:
         """Return the run when it has ended; raises `Conflict` if that takes longer than `within`."""
         give_up = self._clock.read().monotonic + parse_duration(within, "within")
-        while True:
-            run = await self.get_run(run_id)
-            if run.outcome not in ("running", "waiting"):
-                return run
-            if self._clock.read().monotonic >= give_up:
-                raise Conflict(f"run {run_id} is still {run.outcome} after {within}")
-            await self._clock.sleep(WAIT_STEP)
+        with self._run_endings.bell_of(run_id, self._bus.fan_out) as ended:
+            while True:
+                ended.clear()
+                run = await self.get_run(run_id)
+                if run.outcome not in OPEN:
+                    return run
+                left = give_up - self._clock.read().monotonic
+                if left <= 0:
+                    raise Conflict(f"run {run_id} is still {run.outcome} after {within}")
+                is_heard = self.is_ticking and self._bus.is_connected
+                await self._clock.wait(ended, min(left, LOOK_ANYWAY if is_heard else LOOK_EVERY))
 
     async def receive(
         self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None

@@ -4,9 +4,11 @@ import json
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from enum import Enum
-from typing import Any, Final
+from inspect import iscoroutinefunction, signature
+from typing import Any, Final, TypeAlias
 
 from fastapi import APIRouter
+from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 from starlette.requests import Request
 from starlette.responses import Response
@@ -26,6 +28,9 @@ OWNER_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 _SECONDS: Final = re.compile(r"\d{1,6}", re.ASCII)
 
 
+Handler: TypeAlias = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
 def new_router(*, prefix: str = "", tags: list[str | Enum]) -> APIRouter:
     """A router whose routes refuse unknown parameters."""
     return APIRouter(prefix=prefix, tags=tags, route_class=_Route)
@@ -34,8 +39,9 @@ def new_router(*, prefix: str = "", tags: list[str | Enum]) -> APIRouter:
 class _Route(APIRoute):
     """Refuses unknown parameters: a misspelt `?dryrun=true` must not write."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle, known = super().get_route_handler(), [field.alias for field in self.dependant.query_params]
+    def get_route_handler(self) -> Handler:
+        known = [field.alias for field in self.dependant.query_params]
+        handle = _direct(self.dependant) or super().get_route_handler()
 
         async def checked(request: Request) -> Response:
             if request.scope["query_string"]:
@@ -43,6 +49,38 @@ class _Route(APIRoute):
             return await handle(request)
 
         return checked
+
+
+def _direct(dependant: Dependant) -> Handler | None:
+    """Calls the function of a route that takes at most the request and strings of the path, and returns a response:
+    FastAPI has nothing to check or to convert there, and its way to the function took a third of the time of a small
+    request. None for any other route."""
+    function, request_name = dependant.call, dependant.request_param_name
+    takes_more = (
+        dependant.query_params,
+        dependant.header_params,
+        dependant.cookie_params,
+        dependant.body_params,
+        dependant.dependencies,
+        dependant.http_connection_param_name,
+        dependant.response_param_name,
+        dependant.background_tasks_param_name,
+    )
+    is_checked = any(
+        field.field_info.annotation is not str or field.field_info.metadata or field.alias != field.name
+        for field in dependant.path_params
+    )
+    if any(takes_more) or is_checked or not iscoroutinefunction(function):
+        return None
+    if signature(function).return_annotation is not Response:
+        return None
+
+    async def direct(request: Request) -> Response:
+        given = request.path_params if request_name is None else {**request.path_params, request_name: request}
+        response: Response = await function(**given)
+        return response
+
+    return direct
 
 
 def _refuse_unknown(request: Request, known: Sequence[str]) -> None:

@@ -18,7 +18,7 @@ from wakeful.features.schedules.ledger import Search
 from wakeful.features.schedules.queries import Choice, chosen
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.timeline import latest
-from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_json
+from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_text
 from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
 from wakeful.server.http.etags import etag_of, if_match, if_match_existing, if_none_match
@@ -211,14 +211,14 @@ def _add_commands(router: APIRouter, app: Wakeful) -> None:
         """One attempt; the next times do not change. 409 if it has an open run."""
         within = duration_of(patience, "timeout", most=WAIT_MAX, most_text="60s")
         await read_object(request, known=())
-        run = await app.run_now(known_slug(slug))
+        run_id = await app.request_run(known_slug(slug))
         if wait:
             try:
-                ended = await app.wait_for(run.run_id, within=format_duration(within))
+                ended = await app.wait_for(run_id, within=format_duration(within))
                 return JSONResponse(ended.to_json())
             except Conflict:
                 pass  # still in progress: the run was requested all the same
-        return JSONResponse({"runId": str(run.run_id)}, 202)
+        return JSONResponse({"runId": str(run_id)}, 202)
 
     @router.post(
         "/{slug}/pause",
@@ -314,7 +314,9 @@ def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant, terms: Term
     page = chosen(tx, choice, now=now, terms=terms)
     runs = latest(tx, page.schedules, limit=recent) if recent else {}
     shown = (
-        view.to_text(recent=[glance_json(run) for run in runs.get(view.slug, ())]) if recent else view.to_text()
+        f'{view.to_text()[:-1]},"recent":[{",".join(map(glance_text, runs.get(view.slug, ())))}]}}'
+        if recent
+        else view.to_text()
         for view in page.schedules
     )
     return f'{{"schedules":[{",".join(shown)}],"next":{encode(page.next)}}}'
