@@ -8,7 +8,6 @@ from typing import Any, Literal
 from wakeful.app.bootstrap import resolve_zone
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.features.heartbeat.feature import HeartbeatFeature
-from wakeful.features.heartbeat.from_settings import terms_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +37,8 @@ class Heartbeat:
 
     def feature(self) -> HeartbeatFeature:
         """The feature to plug in."""
+        from wakeful.features.heartbeat.from_settings import terms_of  # loads the settings reader, like `_read`
+
         home = None if self.home is None else Path(self.home)
         return HeartbeatFeature(terms_of(_read(self._written()), local_zone=resolve_zone("local")), home=home)
 

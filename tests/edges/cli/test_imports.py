@@ -57,3 +57,11 @@ def test_a_command_against_a_daemon_imports_nothing_heavy(busy: Cli, words: str)
 def test_the_library_imports_nothing_heavy() -> None:
     """`import wakeful` loads a name when it is first used."""
     assert printed(f"import wakeful; {LOADED}") == ["LOADED"]
+
+
+def test_an_embedded_scheduler_loads_nothing_of_the_daemon() -> None:
+    """Neither the settings reader and its checks, nor the server, nor a client for HTTP or PostgreSQL."""
+    loaded = printed(f"from wakeful import Wakeful, cron, every; {LOADED}")[0].split()
+    daemon = {name for name in HEAVY if not name.startswith("wakeful.")} | {"wakeful.config", "wakeful.server"}
+    needed = {"asyncio", "concurrent.futures", "cronsim", "sqlite3"}
+    assert not (daemon - needed) & set(loaded)
