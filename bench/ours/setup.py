@@ -10,8 +10,8 @@ from wakeful import New, Wakeful
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
 
-# As many concurrent attempts as the engine claims in one transaction: more would only wait.
-CONCURRENCY: Final = 200
+# Twice as many concurrent attempts as the engine claims in one transaction: while one batch runs, another is written.
+CONCURRENCY: Final = 400
 RECENT: Final = 2 * CONCURRENCY
 HANDLER: Final = "on_due"
 

@@ -43,7 +43,7 @@ class RunLadder:
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
         if process is None and rung_index(rung) <= rung_index(self._run.rung):
-            return None if self._lease.holds() else await self._lease.confirm()  # the claim already recorded it
+            return await self._lease.confirm()  # the claim already recorded it
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
         mark = Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)
@@ -188,8 +188,7 @@ class Runner:
         action = self._hooks.actions[type(job.spec)]
         ending: Ending
         try:
-            if not self._lease.holds():
-                await self._lease.confirm()
+            await self._lease.confirm()
             ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock, self._lease))
         except asyncio.CancelledError as cancelled:
             if attempt.why is None:
