@@ -17,7 +17,7 @@ from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import decode_definition, definition_to_json
 from wakeful.core.schedule.health import Health, health_of
 from wakeful.core.self_scheduling.proposals import Lineage, Ownership, Proposal
-from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
+from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant, format_optional
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled
@@ -468,8 +468,8 @@ def glance_json(run: RunGlance) -> dict[str, Any]:
     out: dict[str, Any] = {
         "runId": str(run.run_id),
         "plannedAt": format_instant(run.planned_at),
-        "startedAt": None if run.started_at is None else format_instant(run.started_at),
-        "endedAt": None if run.ended_at is None else format_instant(run.ended_at),
+        "startedAt": format_optional(run.started_at),
+        "endedAt": format_optional(run.ended_at),
         "trigger": run.trigger,
         "outcome": run.outcome,
         "reason": run.reason,
