@@ -44,45 +44,26 @@ class Decided(NamedTuple):
     before: Definition | None = None  # the schedule that it changed
 
 
-def decide(
-    tx: Tx,
-    proposal_id: str,
-    decision: Decision,
-    *,
-    by: str,
-    conditions: Conditions,
-    hooks: EngineHooks,
-    now: Instant,
-) -> Decided:
-    """Approve or reject a proposal by its id."""
+def proposal_by_id(tx: Tx, proposal_id: str) -> Proposal:
     proposal = tx.proposals.get(proposal_id)
     if proposal is None:
         raise NotFound(f"there is no proposal {proposal_id!r}; see wakeful approvals")
-    return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+    return proposal
 
 
-def decide_by_code(
-    tx: Tx,
-    code: str,
-    decision: Decision,
-    *,
-    by: str,
-    conditions: Conditions,
-    hooks: EngineHooks,
-    now: Instant,
-) -> Decided:
-    """Approve or reject the proposal that was shown with this code; a code is used once."""
+def proposal_by_code(tx: Tx, code: str, *, now: Instant) -> Proposal:
+    """The proposal that was shown with this code; a code is used once."""
     for pending in tx.proposals.pending(now=now):
         if pending.code_digest is not None and pending.code_digest == code_digest(code, pending):
             proposal = tx.proposals.get(pending.proposal_id)
             if proposal is not None:
-                return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+                return proposal
     raise WrongCode(
         "this code is not valid: it was used, has expired, or the proposal has changed; see wakeful approvals"
     )
 
 
-def _decide(
+def decide(
     tx: Tx,
     proposal: Proposal,
     decision: Decision,
@@ -92,6 +73,7 @@ def _decide(
     hooks: EngineHooks,
     now: Instant,
 ) -> Decided:
+    """Approve or reject a proposal."""
     status = proposal.status_at(now)
     if status != "pending":
         raise Conflict(f"proposal {proposal.proposal_id} was {status}; it cannot be decided again")
