@@ -29,7 +29,7 @@ from wakeful.core.time.timing_json import timing_to_json
 from wakeful.core.time.when import read_when
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.schedules import approvals, guessing, owned, queries
-from wakeful.features.schedules.asking import asking
+from wakeful.features.schedules.approvals import asking
 from wakeful.features.schedules.checks import Checked
 from wakeful.features.schedules.owned import Actor, Written
 from wakeful.features.schedules.rules import Terms

@@ -40,8 +40,8 @@ def up_command(invocation: Invocation, host: str | None, port: int | None, store
 
     from wakeful.cli import demo as demonstration
     from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, has_only_echo
+    from wakeful.server.daemon.home import DaemonRefused
     from wakeful.server.daemon.process import run
-    from wakeful.server.daemon.refusal import DaemonRefused
     from wakeful.server.daemon.sockets import Listening
 
     if demo:

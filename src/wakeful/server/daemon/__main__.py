@@ -6,8 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+from wakeful.server.daemon.home import DaemonRefused
 from wakeful.server.daemon.process import run
-from wakeful.server.daemon.refusal import DaemonRefused
 from wakeful.server.daemon.sockets import Listening
 
 
