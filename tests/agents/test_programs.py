@@ -5,7 +5,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +71,12 @@ async def seat() -> AsyncIterator[Callable[[Agent], Desk]]:
 def program(seat: Callable[[Agent], Desk], tmp_path: Path) -> Callable[..., Desk]:
     """A desk whose agent is this Python program, with these words after it."""
 
-    def make(source: str, *words: str, **settings: Any) -> Desk:
+    def make(source: str, *words: str, resume: Sequence[str] = (), **settings: Any) -> Desk:
         path = tmp_path / "agent.py"
         path.write_text(SESSION + source)
-        return seat(
-            CommandAgent(CommandSettings((sys.executable, str(path), *words), **settings), SystemClock(), grace=500)
-        )
+        argv = (sys.executable, str(path), *words)
+        written = CommandSettings(argv, (*argv, *resume), **settings)
+        return seat(CommandAgent(written, SystemClock(), grace=500))
 
     return make
 
@@ -321,7 +321,6 @@ async def test_a_receipt_posted_by_a_program_is_its_reply(program: Callable[...,
         ({"argv": ()}, "argv is empty"),
         ({"session_pattern": "("}, "session_pattern '(' cannot be read"),
         ({"lost_pattern": "["}, "lost_pattern '[' cannot be read"),
-        ({"resume": ("--continue",)}, "add {session} to it"),
         ({"argv": ("true", "{model}")}, "set model for the agent"),
     ],
 )

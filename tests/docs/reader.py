@@ -17,7 +17,7 @@ from docs.blocks import Block
 from docs.machine import Machine
 from wakeful.config import load
 from wakeful.core.workflow.definition_json import workflow_from_json
-from wakeful.server.daemon import holder_of
+from wakeful.server.daemon.home import holder_of
 
 WITHIN = 120.0
 MINUTES = 20 * 60.0

@@ -16,7 +16,7 @@ import time
 from configparser import RawConfigParser
 from pathlib import Path
 
-from wakeful.server.daemon import holder_of
+from wakeful.server.daemon.home import holder_of
 
 WITHIN = 60.0
 KNOWN = {

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.drill.machine import Mount, clock, disk, judge_sync, look_at, mount_of, sleep
+from wakeful.drill.machine import clock, disk, judge_sync, look_at, sleep
+from wakeful.server.daemon.file_systems import Mount, mount_of
 
 EXT4 = Mount("/", "ext4", frozenset({"rw", "relatime"}))
 

@@ -296,12 +296,12 @@ async def test_troubles_name_each_cause_and_its_cure(world: World) -> None:
     shop.account("sk-sends").wake_mood = "wrong"
     opened = await open_quota(world, shop, config(world, slots, slots_max=4))
     await world.sleep("30m")
-    troubles = {one.slot: one for one in await opened.quota.troubles()}
+    troubles = {slot["name"]: slot for slot in await opened.quota.all() if slot["statusReason"] is not None}
     assert set(troubles) == {"cold", "key", "sends"}
-    assert "no longer woken" in troubles["sends"].sentence
-    assert "wakeful slots resume sends" in troubles["sends"].cure
-    assert "cannot be read" in troubles["key"].sentence
-    assert "refused" in troubles["key"].sentence
+    assert "no longer woken" in troubles["sends"]["statusReason"]
+    assert "wakeful slots resume sends" in troubles["sends"]["cure"]
+    assert "cannot be read" in troubles["key"]["statusReason"]
+    assert "refused" in troubles["key"]["statusReason"]
 
 
 # --- written over REST -----------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 from features.kit import World, short, virtual
 from wakeful import Context, Prepare, Produced, Publish, Workflow
 from wakeful.core.workflow import rules
+from wakeful.features.workflows.queries import handlers_of
 from workflows.kit import Calls, Inbox, counts, decline, ledger, named, take_all, take_one
 
 
@@ -215,7 +216,7 @@ async def test_the_ledger_says_which_handler_ran_and_which_did_not(world: World)
     bench = await inbox.open()
     await world.sleep("17m")
     runs = await bench.runs("workflow:inbox", limit=100)
-    handlers = await bench.workflows.handlers_of([run.run_id for run in runs])
+    handlers = await bench.parts.store.read(lambda tx: handlers_of(tx, [run.run_id for run in runs]))
     told = {f"{handlers[run.run_id]} {run.outcome}" for run in runs}
     assert told == {"poll succeeded", "poll skipped", "digest succeeded"}
     assert len(await ledger(bench)) == len(handlers)

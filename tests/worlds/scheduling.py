@@ -342,7 +342,13 @@ class AgentsTenant:
         self._agents.attend(proposal.slug)
         await parts.store.write(
             lambda tx: approvals.decide(
-                tx, proposal.proposal_id, decision, by="cli", conditions=parts.conditions, hooks=parts.hooks, now=now
+                tx,
+                approvals.proposal_by_id(tx, proposal.proposal_id),
+                decision,
+                by="cli",
+                conditions=parts.conditions,
+                hooks=parts.hooks,
+                now=now,
             )
         )
         parts.engine.ring_bell()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wakeful.core.errors import Invalid, refuse
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.time.instants import DAY, MINUTE, SECOND, Instant, format_instant
+from wakeful.core.time.instants import DAY, MINUTE, SECOND, Instant, format_instant, format_optional
 from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_json import timing_to_json
 from wakeful.core.time.timing_words import describe
@@ -313,7 +313,7 @@ def _view_json(app: "Wakeful", view: ScheduleView) -> dict[str, Any]:
 
 def _ends(view: ScheduleView) -> str | None:
     at = None if view.definition is None else view.definition.expires_at
-    return None if at is None else format_instant(at)
+    return format_optional(at)
 
 
 def _text(says: str, **more: Any) -> dict[str, Any]:

@@ -42,7 +42,6 @@ class Budgets:
 
 
 def money_of(settings: "Settings") -> MoneyTerms:
-    """The terms in the settings."""
     from wakeful.config.agents import UNPRICED
 
     budgets = settings.budgets

@@ -29,7 +29,7 @@ from wakeful.core.time.timing_json import timing_to_json
 from wakeful.core.time.when import read_when
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.schedules import approvals, guessing, owned, queries
-from wakeful.features.schedules.asking import asking
+from wakeful.features.schedules.approvals import asking
 from wakeful.features.schedules.checks import Checked
 from wakeful.features.schedules.owned import Actor, Written
 from wakeful.features.schedules.rules import Terms
@@ -133,11 +133,6 @@ class SelfScheduling(Schedules):
     def times_after_now(self, timing: Timing) -> tuple[Instant, ...]:
         """The next five times of a timing that are not on excluded days."""
         return next_n(without_days(timing, self.terms.excluded_in(timing)), self._clock.read().now, TIMES_SHOWN)
-
-    @property
-    def default_zone(self) -> str:
-        """The zone of times that name none."""
-        return self._open.conditions.default_zone
 
     async def put_as_agent(
         self, actor: Actor, slug: object, definition: Any, *, note: str | None = None, kind: OwnedKind = "schedule"
@@ -318,7 +313,8 @@ class SelfScheduling(Schedules):
         conditions, hooks = self._open.conditions, self._open.hooks
 
         def write(tx: Tx, now: Instant) -> dict[str, Any]:
-            done = approvals.decide(tx, proposal_id, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+            proposal = approvals.proposal_by_id(tx, proposal_id)
+            done = approvals.decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
             return approvals.proposal_json(done.proposal, done.before, terms=self.terms, now=now) | {
                 "missed": done.is_missed
             }
@@ -339,9 +335,8 @@ class SelfScheduling(Schedules):
             if who not in self._self_scheduling.value.approvers:
                 raise Conflict(f"{who} is not among the approvers; add it to [alerts] approvers in wakeful.toml")
             guessing.refuse_after_many(tx, who, now=now)
-            done = approvals.decide_by_code(
-                tx, answer.code, answer.decision, by=who, conditions=conditions, hooks=hooks, now=now
-            )
+            proposal = approvals.proposal_by_code(tx, answer.code, now=now)
+            done = approvals.decide(tx, proposal, answer.decision, by=who, conditions=conditions, hooks=hooks, now=now)
             said = f"{done.proposal.slug} was {done.proposal.status}."
             if done.is_missed:
                 said += " Its time has passed, so it will not run."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
@@ -39,7 +39,7 @@ _COMPANIONS: Final[Mapping[str, str]] = {
     **{"agent": "prompt", "ephemeral": "prompt", "method": "url", "body": "url"},
     **{"broker": "dispatch", "backend": "dispatch"},
 }
-_OPTIONS: Final = (
+OPTIONS: Final = (
     click.option("--prompt", metavar="TEXT", help="Send this prompt to an agent."),
     click.option("--agent", metavar="NAME", help="The agent for --prompt; by default the agent named default."),
     click.option("--ephemeral", is_flag=True, default=None, help="Start a new session for every run."),
@@ -59,13 +59,6 @@ _OPTIONS: Final = (
     ),
     click.option("--event", metavar="TEXT", help="Queue a system event for the heartbeat."),
 )
-
-
-def action_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add these options to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def action_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[str, Any], list[Fault]]:

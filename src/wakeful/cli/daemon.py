@@ -18,7 +18,7 @@ from wakeful.cli.home import Running
 from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_line, json_out, note, say
 from wakeful.core.time.instants import format_instant
-from wakeful.server.daemon import holder_of
+from wakeful.server.daemon.home import holder_of
 
 LOOK: Final = 0.05
 
@@ -40,7 +40,9 @@ def up_command(invocation: Invocation, host: str | None, port: int | None, store
 
     from wakeful.cli import demo as demonstration
     from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, has_only_echo
-    from wakeful.server.daemon import DaemonRefused, Listening, run
+    from wakeful.server.daemon.home import DaemonRefused
+    from wakeful.server.daemon.process import run
+    from wakeful.server.daemon.sockets import Listening
 
     if demo:
         demonstration.move_in(invocation)

@@ -65,9 +65,9 @@ _OPTIONS: Final = (
 
 def definition_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for all definition fields to a command."""
-    for option in reversed(_OPTIONS):
+    for option in reversed((*timing_options.OPTIONS, *action_options.OPTIONS, *_OPTIONS)):
         function = option(function)
-    return timing_options.timing_options(action_options.action_options(function))
+    return function
 
 
 def definition_of(given: Mapping[str, Any], *, is_edit: bool = False) -> dict[str, Any]:

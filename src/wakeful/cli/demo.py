@@ -29,7 +29,7 @@ from wakeful.server.demo import (
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
-    from wakeful.server.daemon import Listening
+    from wakeful.server.daemon.sockets import Listening
 
 log = logging.getLogger("wakeful.server.demo")
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from wakeful.cli.errors import FAILED, Ended
+from wakeful.cli.home import store_of_settings
 from wakeful.cli.invocation import Invocation, end
 from wakeful.cli.render import json_out, note, say
 
@@ -28,7 +29,8 @@ def run_drill(invocation: Invocation, minutes: float, store: str | None) -> None
     from wakeful.drill.drill import Asked
     from wakeful.drill.scratch import CannotDrill
 
-    home, server = invocation.home, store or _store_of(invocation)
+    home = invocation.home
+    server = store or store_of_settings(home, hint="correct the settings, or name a store with --store")
     if not server.startswith(POSTGRES):
         home, server = home if store is None else _folder_of(store), ""
     try:
@@ -75,15 +77,6 @@ class _Progress:
     def tell(self, words: str) -> None:
         minutes, seconds = divmod(int(time.monotonic() - self._began), 60)
         click.echo(f"{minutes}:{seconds:02}  {words}", err=True)
-
-
-def _store_of(invocation: Invocation) -> str:
-    from wakeful.config import SettingsRefused, load
-
-    try:
-        return load(invocation.home).settings.store.url.reveal()
-    except SettingsRefused as refused:
-        raise Ended(str(refused), hint="correct the settings, or name a store with --store") from refused
 
 
 def _folder_of(store: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from wakeful.cli.errors import Ended, NoDaemon
-from wakeful.server.daemon import holder_of
+from wakeful.server.daemon.home import holder_of
 
 # The address for a daemon that listens on all interfaces.
 _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound to it
@@ -48,7 +48,7 @@ def make_home(home: Path) -> None:
 
 def database_of(home: Path) -> Path:
     """The SQLite file of this home; refused if the store is PostgreSQL."""
-    url = _store_of_daemon(home) or _store_of_settings(home)
+    url = _store_of_daemon(home) or store_of_settings(home)
     if url.startswith(("postgresql:", "postgres:")):
         raise Ended("the store of this home is PostgreSQL", hint="back it up with pg_dump")
     return home / url.removeprefix("sqlite:///")
@@ -65,10 +65,10 @@ def _store_of_daemon(home: Path) -> str | None:
     return url if isinstance(url, str) and ":" in url else None  # a masked URL is of no use
 
 
-def _store_of_settings(home: Path) -> str:
+def store_of_settings(home: Path, *, hint: str | None = None) -> str:
     from wakeful.config import SettingsRefused, load
 
     try:
         return load(home).settings.store.url.reveal()
     except SettingsRefused as refused:
-        raise Ended(str(refused)) from refused
+        raise Ended(str(refused), hint=hint) from refused

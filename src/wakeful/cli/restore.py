@@ -18,7 +18,7 @@ from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, say
 from wakeful.core.time.instants import format_instant
 from wakeful.engine.clock import SystemClock
-from wakeful.server.daemon import holder_of
+from wakeful.server.daemon.home import holder_of
 
 SUFFIXES: Final = ("", "-wal", "-shm")
 """An SQLite database in use is three files; a copy next to old -wal and -shm files would look damaged."""

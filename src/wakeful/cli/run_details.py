@@ -11,7 +11,6 @@ from wakeful.cli import terminal_text as inert
 from wakeful.cli import times
 from wakeful.cli.render import note
 
-SUCCESS: Final = "succeeded"
 BAD: Final = ("failed", "timedOut", "unknown", "unconfirmed")
 Fact = tuple[str, object]
 

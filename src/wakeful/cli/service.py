@@ -278,7 +278,7 @@ def _variables(written: Any) -> Iterator[str]:
 
 
 def _is_held(home: Path) -> bool:
-    from wakeful.server.daemon import holder_of
+    from wakeful.server.daemon.home import holder_of
 
     return holder_of(home) is not None
 

@@ -45,7 +45,7 @@ def source_of(home: Path) -> Source:
 
 
 def _is_free(home: Path) -> bool:
-    from wakeful.server.daemon import holder_of
+    from wakeful.server.daemon.home import holder_of
 
     return holder_of(home) is None
 

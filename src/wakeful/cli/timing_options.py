@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import click
@@ -27,7 +27,7 @@ _COMPANIONS: Final[Mapping[str, tuple[str, ...]]] = {
     "anchor": ("every",),
     "offset": ("after_reset",),
 }
-_OPTIONS: Final = (
+OPTIONS: Final = (
     click.option(
         "--when", metavar="TEXT", help="In words: 'weekdays at 9:00', 'every 2h', 'in 20m', 'tomorrow at 9:00'."
     ),
@@ -42,13 +42,6 @@ _OPTIONS: Final = (
     click.option("--anchor", metavar="T", help="Starting point of --every."),
     click.option("--offset", metavar="DUR", help="Delay after the reset."),
 )
-
-
-def timing_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add these options to a command."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
 
 
 def schedule_of(given: Mapping[str, Any], *, is_edit: bool = False) -> tuple[dict[str, Any] | None, list[Fault]]:

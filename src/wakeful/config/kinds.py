@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, GetCoreSchemaHandler
@@ -33,6 +33,8 @@ from wakeful.core.time.active_hours import parse_time_of_day
 from wakeful.core.time.instants import format_duration, parse_duration
 from wakeful.core.time.zones import check_zone
 from wakeful.integrations.net.guard import is_loopback, is_public, plain_name
+
+T = TypeVar("T")
 
 TEXT_MAX: Final = 100_000
 LIST_MAX: Final = 1_000
@@ -253,8 +255,6 @@ def json_text() -> Kind:
 
 
 def matching(words: str, pattern: re.Pattern[str], cure: str, *, example: str, most: int = 200) -> Kind:
-    """A string that matches a pattern."""
-
     def read(value: Any, _: object) -> str:
         text = plain_text(value, most)
         if not pattern.fullmatch(text):
@@ -491,42 +491,26 @@ def check_web_address(address: str, *, https: bool = False, password: bool = Fal
 
 
 def secret() -> Kind:
-    def read(value: Any, reader: SecretReader | None) -> Secret:
-        return _reader(reader).secret(value)
-
     schema = {"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": {"type": "string"}}]}
-    return Kind("secret", '{env = "NAME"}', read, schema)
+    return Kind("secret", '{env = "NAME"}', _secret, schema)
+
+
+def _secret(value: Any, reader: SecretReader | None) -> Secret:
+    return _reader(reader).secret(value)
 
 
 def secrets_by_name() -> Kind:
     """Environment variables for a program; any of them may be a secret, so all are masked."""
-
-    def wrong(variable: str, _: Secret | None) -> str | None:
-        return None if _VARIABLE.fullmatch(variable) else "is not a variable name; use letters, digits and _"
-
-    return _table_of_secrets("table of secrets", "NAME", wrong)
+    return Kind("table of secrets", '{NAME = "value"}', _table("NAME", _secret, _wrong_variable), {"type": "object"})
 
 
 def variables() -> Kind:
     """Environment variables for a program; a value may be written as a secret."""
+    return Kind("table of strings and secrets", '{NAME = "value"}', _table("NAME", _variable, _wrong_variable))
 
-    def read(value: Any, reader: SecretReader | None) -> dict[str, str | Secret]:
-        if not isinstance(value, Mapping):
-            raise refusal(f'{shown(value)} is not a table; write {{NAME = "value"}}')
-        values: dict[str, str | Secret] = {}
-        faults: list[tuple[str | int, str]] = []
-        for key, written in value.items():
-            try:
-                values[key] = _variable(written, reader)
-            except Refusal as error:
-                faults.append((key, error.message()))
-            if not _VARIABLE.fullmatch(key):
-                faults.append((key, "is not a variable name; use letters, digits and _"))
-        if faults:
-            raise refusal_inside(faults)
-        return values
 
-    return Kind("table of strings and secrets", '{NAME = "value"}', read)
+def _wrong_variable(name: str, _: object) -> str | None:
+    return None if _VARIABLE.fullmatch(name) else "is not a variable name; use letters, digits and _"
 
 
 def _variable(written: Any, reader: SecretReader | None) -> str | Secret:
@@ -559,28 +543,30 @@ def headers() -> Kind:
         is_sendable = value is None or (value.reveal().isprintable() and value.reveal().isascii())
         return None if is_sendable else "has a value that cannot be sent; write it as one line of ASCII"
 
-    return _table_of_secrets("table of headers", "X-Name", wrong)
+    return Kind("table of headers", '{X-Name = "value"}', _table("X-Name", _secret, wrong), {"type": "object"})
 
 
-def _table_of_secrets(words: str, name: str, wrong: Callable[[str, Secret | None], str | None]) -> Kind:
-    def read(value: Any, reader: SecretReader | None) -> dict[str, Secret]:
+def _table(
+    name: str, read_value: Callable[[Any, SecretReader | None], T], wrong: Callable[[str, T | None], str | None]
+) -> Callable[[Any, SecretReader | None], dict[str, T]]:
+    def read(value: Any, reader: SecretReader | None) -> dict[str, T]:
         if not isinstance(value, Mapping):
             raise refusal(f'{shown(value)} is not a table; write {{{name} = "value"}}')
-        secrets: dict[str, Secret] = {}
+        values: dict[str, T] = {}
         faults: list[tuple[str | int, str]] = []
         for key, written in value.items():
             try:
-                secrets[key] = _reader(reader).secret(written)
+                values[key] = read_value(written, reader)
             except Refusal as error:
                 faults.append((key, error.message()))
-            fault = wrong(key, secrets.get(key))
+            fault = wrong(key, values.get(key))
             if fault is not None:
                 faults.append((key, fault))
         if faults:
             raise refusal_inside(faults)
-        return secrets
+        return values
 
-    return Kind(words, f'{{{name} = "value"}}', read, {"type": "object"})
+    return read
 
 
 def store_url() -> Kind:

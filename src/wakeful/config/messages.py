@@ -61,7 +61,6 @@ def kind_of(model: type[Table], field: str) -> Kind | None:
 
 
 def choices_of(model: type[Table], field: str) -> tuple[str, ...]:
-    """The choices of a field, if it is one."""
     return tuple(word for word in get_args(model.model_fields[field].annotation) if isinstance(word, str))
 
 

@@ -16,6 +16,8 @@ from wakeful.config.table import NamedTables, Table
 TIMES_MAX: Final = 5
 _MODES: Final = ("interval", "times", "after_reset")
 _PROVIDER_SAYS: Final = "the provider"
+_PERCENTAGE_SAYS: Final = "key of the used percentage in the JSON, e.g. `data.used.0`"
+_RESET_SAYS: Final = "key of the next reset in the JSON; milliseconds, seconds, or a timestamp with an offset"
 
 
 class Quota(Table):
@@ -73,12 +75,8 @@ class HttpSlot(SlotTable):
     quota_url: Annotated[str, kinds.url(https=True)] = setting(says="URL that returns the quota on GET")
     wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="URL that a wake POSTs to")
     wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="body of the wake request")
-    percentage_key: Annotated[str, kinds.text(most=200)] = setting(
-        "percentage", says="key of the used percentage in the JSON, e.g. `data.used.0`"
-    )
-    reset_key: Annotated[str, kinds.text(most=200)] = setting(
-        "nextResetTime", says="key of the next reset in the JSON; milliseconds, seconds, or a timestamp with an offset"
-    )
+    percentage_key: Annotated[str, kinds.text(most=200)] = setting("percentage", says=_PERCENTAGE_SAYS)
+    reset_key: Annotated[str, kinds.text(most=200)] = setting("nextResetTime", says=_RESET_SAYS)
 
     @field_validator("wake_url")
     @classmethod
@@ -96,12 +94,8 @@ class CommandSlot(SlotTable):
     env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting(
         {}, says="environment variables for both programs"
     )
-    percentage_key: Annotated[str, kinds.text(most=200)] = setting(
-        "percentage", says="key of the used percentage in the JSON, e.g. `data.used.0`"
-    )
-    reset_key: Annotated[str, kinds.text(most=200)] = setting(
-        "nextResetTime", says="key of the next reset in the JSON; milliseconds, seconds, or a timestamp with an offset"
-    )
+    percentage_key: Annotated[str, kinds.text(most=200)] = setting("percentage", says=_PERCENTAGE_SAYS)
+    reset_key: Annotated[str, kinds.text(most=200)] = setting("nextResetTime", says=_RESET_SAYS)
 
     @field_validator("wake_argv")
     @classmethod

@@ -120,7 +120,6 @@ ZONE: Final = parsed(
 
 
 def nested(inner: Object[Any]) -> Kind:
-    """An object."""
     return Kind(
         f"[{inner.name}](#{inner.name.lower()})",
         lambda fields, name: fields.nested(name, inner.read),

@@ -154,7 +154,6 @@ class FailingStore:
 
 
 def name_of(operation: Callable[..., Any]) -> str:
-    """The name of an operation."""
     while isinstance(operation, partial):
         operation = operation.func
     name = getattr(operation, "__name__", "")

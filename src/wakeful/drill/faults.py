@@ -50,10 +50,10 @@ def faults_of(stage: Stage) -> list[Fault]:
     return [
         *(in_attempt, first, *frozen, *early, in_attempt),
         *of_store,
-        Fault("restart", "cleanly, with runs in progress", _restart(victim)),
+        Fault("restart", "cleanly, with runs in progress", _end(victim, signal.SIGTERM)),
         *kills.values(),
         *(_special(stage, victim, operation, point) for operation in _SPECIAL for point in _POINTS),
-        Fault("kill", "at a random moment", _kill(victim)),
+        Fault("kill", "at a random moment", _end(victim, signal.SIGKILL)),
     ]
 
 
@@ -138,9 +138,9 @@ def _kill_in_attempt(tag: str) -> Callable[[Stage], Awaitable[None]]:
     return perform
 
 
-def _kill(tag: str) -> Callable[[Stage], Awaitable[None]]:
+def _end(tag: str, number: signal.Signals) -> Callable[[Stage], Awaitable[None]]:
     async def perform(stage: Stage) -> None:
-        stage.send(tag, signal.SIGKILL)
+        stage.send(tag, number)
         await stage.died(tag)
 
     return perform
@@ -148,7 +148,7 @@ def _kill(tag: str) -> Callable[[Stage], Awaitable[None]]:
 
 def _kill_at_start(tag: str, point: Point) -> Callable[[Stage], Awaitable[None]]:
     async def perform(stage: Stage) -> None:
-        await _kill(tag)(stage)
+        await _end(tag, signal.SIGKILL)(stage)
         await stage.start(tag, failpoint=f"enter:{point}:1")
         await stage.died(tag)
 
@@ -179,14 +179,6 @@ def _kill_at_rescue(victim: str, rescuer: str, point: Point) -> Callable[[Stage]
 
 
 # --- disturbed in other ways -----------------------------------------------------------------------------------------
-
-
-def _restart(tag: str) -> Callable[[Stage], Awaitable[None]]:
-    async def perform(stage: Stage) -> None:
-        stage.send(tag, signal.SIGTERM)
-        await stage.died(tag)
-
-    return perform
 
 
 def _freeze(tag: str) -> Callable[[Stage], Awaitable[None]]:

@@ -15,7 +15,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
+
+from wakeful.server.daemon.file_systems import Mount, mount_of
 
 State: TypeAlias = Literal["ok", "warning", "unknown"]
 Fact: TypeAlias = dict[str, Any]
@@ -62,31 +64,6 @@ def fact(state: State, words: str, **more: object) -> Fact:
 
 
 # --- the disk --------------------------------------------------------------------------------------------------------
-
-
-class Mount(NamedTuple):
-    """Where a folder is mounted."""
-
-    point: str
-    kind: str
-    options: frozenset[str]
-
-
-def mount_of(folder: Path, mounts: Path = Path("/proc/self/mountinfo")) -> Mount | None:
-    """The mount that a folder is on; None where the system does not say."""
-    where, mount = Path(os.path.realpath(folder)), None
-    try:
-        lines = mounts.read_text(errors="surrogateescape").splitlines()
-    except OSError:
-        return None
-    for line in lines:
-        mounted, _, about = line.partition(" - ")
-        fields, kinds = mounted.split(), about.split()
-        if len(fields) < 6 or len(kinds) < 3 or not where.is_relative_to(fields[4].replace("\\040", " ")):
-            continue
-        if mount is None or len(fields[4]) >= len(mount.point):
-            mount = Mount(fields[4], kinds[0], frozenset((fields[5] + "," + kinds[2]).split(",")))
-    return mount
 
 
 def sync(folder: Path, mount: Mount | None) -> Fact:

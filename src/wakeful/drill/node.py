@@ -125,7 +125,7 @@ def _failpoint(control: Control) -> Failpoint | None:
 
 def run(home: Path, url: str, control: Path, ready: Callable[[], None]) -> None:
     """Run the daemon until it is told to stop, or its parent is gone."""
-    from wakeful.server.daemon import run
+    from wakeful.server.daemon.process import run
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()

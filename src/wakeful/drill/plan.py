@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from wakeful.core.schedule.actions import Command, Http
+from wakeful.core.schedule.actions import ActionSpec, Command, Http
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.policies import CATCH_UP_LIMIT, OnCrash
 from wakeful.core.time.instants import SECOND, Duration, Instant
@@ -68,15 +68,12 @@ def _one_shots(witness: str, start: Instant, until: Instant) -> list[Definition]
 
 def _steady(witness: str, start: Instant, until: Instant) -> list[Definition]:
     return [
-        Definition(
+        _caught_up(
             f"steady-{n:02}",
             Every(SECOND, start + n % 2 * GRID),
             _request(witness),
-            expires_at=until,
-            catch_up="all",
-            catch_up_max=CATCH_UP_LIMIT,
+            until,
             on_crash=_ON_CRASH[n // 2 % 2],
-            errors_max=0,
         )
         for n in range(STEADY)
     ]
@@ -84,34 +81,26 @@ def _steady(witness: str, start: Instant, until: Instant) -> list[Definition]:
 
 def _in_lanes(witness: str, start: Instant, until: Instant) -> list[Definition]:
     return [
-        Definition(
+        _caught_up(
             f"lane-{n:02}",
             Every(SECOND, start + n // LANES % 2 * GRID),
             _request(witness, lane=f"lane{n % LANES}"),
+            until,
             lane=f"lane{n % LANES}",
-            expires_at=until,
-            catch_up="all",
-            catch_up_max=CATCH_UP_LIMIT,
-            errors_max=0,
         )
         for n in range(IN_LANES)
     ]
 
 
 def _commands(file: Path, start: Instant, until: Instant) -> list[Definition]:
-    argv = (sys.executable, "-I", "-S", "-c", PROGRAM, str(file))
-    return [
-        Definition(
-            f"command-{n}",
-            Every(2 * SECOND, start + n * SECOND),
-            Command(argv),
-            expires_at=until,
-            catch_up="all",
-            catch_up_max=CATCH_UP_LIMIT,
-            errors_max=0,
-        )
-        for n in range(COMMANDS)
-    ]
+    action = Command((sys.executable, "-I", "-S", "-c", PROGRAM, str(file)))
+    return [_caught_up(f"command-{n}", Every(2 * SECOND, start + n * SECOND), action, until) for n in range(COMMANDS)]
+
+
+def _caught_up(slug: str, every: Every, action: ActionSpec, until: Instant, **more: Any) -> Definition:
+    """A schedule whose times all run, however late."""
+    caught_up: dict[str, Any] = {"catch_up": "all", "catch_up_max": CATCH_UP_LIMIT, "errors_max": 0}
+    return Definition(slug, every, action, expires_at=until, **caught_up, **more)
 
 
 def _request(witness: str, *, lane: str | None = None) -> Http:

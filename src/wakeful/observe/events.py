@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, assert_never
 
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import Instant, format_instant, format_optional
 from wakeful.ports import sink
 from wakeful.ports.sink import Fact, ScheduleChange, Slugs
 from wakeful.ports.store import Mark
@@ -89,18 +89,18 @@ def run_json(run: Run, slugs: Slugs) -> dict[str, Any]:
         "slug": slugs.get(run.schedule_id),
         "plannedAt": format_instant(run.planned_at),
         "dueAt": format_instant(run.due_at),
-        "startedAt": _text(run.started_at),
-        "endedAt": _text(run.ended_at),
+        "startedAt": format_optional(run.started_at),
+        "endedAt": format_optional(run.ended_at),
         "attempt": run.attempt,
         "trigger": run.trigger,
         "outcome": run.outcome,
         "reason": run.reason,
         "rung": run.rung,
         "error": None if run.outcome == "running" else run.error,
-        "nextAttemptAt": _text(run.next_attempt_at),
+        "nextAttemptAt": format_optional(run.next_attempt_at),
     }
     if run.instants > 1:
-        out |= {"count": run.instants, "plannedUntil": _text(run.planned_until)}
+        out |= {"count": run.instants, "plannedUntil": format_optional(run.planned_until)}
     if run.blocked_by is not None:
         out["blockedBy"] = str(run.blocked_by)
     if run.stuck:
@@ -115,7 +115,3 @@ def _change(change: ScheduleChange, slugs: Slugs) -> Data:
 
 def _mark(mark: Mark) -> Data:
     return {"runId": str(mark.run_id), "rung": mark.rung}
-
-
-def _text(at: Instant | None) -> str | None:
-    return None if at is None else format_instant(at)

@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from wakeful.ports.names import names_of
 from wakeful.ports.sink import (
@@ -27,6 +27,7 @@ from wakeful.ports.store import Store
 
 log = logging.getLogger("wakeful.observe")
 
+T = TypeVar("T")
 Listener: TypeAlias = Callable[[Sequence[Fact], Slugs], None]
 
 CommitListener: TypeAlias = Callable[[bool], None]
@@ -53,35 +54,26 @@ class FanOut:
         self._asking: asyncio.Task[None] | None = None
 
     @property
-    def slugs(self) -> Slugs:
-        """The slugs known so far."""
-        return self._slugs
-
-    @property
     def is_heard(self) -> bool:
         """Whether there are listeners."""
         return bool(self._listeners)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Add a listener; returns a function that removes it. It is called on the event loop and must not block."""
-        key = self._next_key
-        self._next_key += 1
-        self._listeners[key] = listener
-
-        def stop() -> None:
-            self._listeners.pop(key, None)
-
-        return stop
+        return self._add(self._listeners, listener)
 
     def on_commit(self, listener: CommitListener) -> Callable[[], None]:
         """Call a function after each commit that changed something, with or without listeners, and when other processes
         may have written; returns a function that removes it. It must not raise."""
+        return self._add(self._commit_listeners, listener)
+
+    def _add(self, listeners: dict[int, T], listener: T) -> Callable[[], None]:
         key = self._next_key
         self._next_key += 1
-        self._commit_listeners[key] = listener
+        listeners[key] = listener
 
         def stop() -> None:
-            self._commit_listeners.pop(key, None)
+            listeners.pop(key, None)
 
         return stop
 

@@ -112,7 +112,6 @@ class Stream:
         self.append(EventBatch(RESET, RESET, self._clock.read().now, 1, lambda _: data))
 
     def append(self, batch: EventBatch) -> None:
-        """Append a batch of events."""
         seq = self._next_seq.get(batch.stream, 1)
         kept = _Batch(self._next_id, seq, batch)
         self._next_id += batch.size

@@ -6,7 +6,7 @@ from typing import Any, Final
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import Instant, format_instant, format_optional
 from wakeful.ports.store import Tx
 
 PAGE: Final = 200
@@ -21,7 +21,7 @@ def begin_why(
     owner = tx.owners.find(f"{kind}:{name}")
     if not is_known and owner is None:
         raise NotFound(f"there is no {kind} {shown(name)}")
-    facts: dict[str, Any] = {"slug": f"{kind}:{name}", "at": None if at is None else format_instant(at)}
+    facts: dict[str, Any] = {"slug": f"{kind}:{name}", "at": format_optional(at)}
     if at is None or at > now:
         return facts, None
     row = None if owner is None else row_at(tx, owner, at)

@@ -9,7 +9,7 @@ import pytest
 
 from edges.cli.kit import Cli, daemon
 from patience import PATIENCE
-from wakeful.server.daemon import holder_of
+from wakeful.server.daemon.home import holder_of
 
 SETTINGS = """
 [channels.hook]

@@ -17,7 +17,9 @@ import pytest
 
 from edges.http.kit import EVERY, MANUAL, Daemon, daemon, start
 from patience import PATIENCE
-from wakeful.server.daemon import HomeHeld, holder_of, network_file_system, serve
+from wakeful.server.daemon.file_systems import network_file_system
+from wakeful.server.daemon.home import HomeHeld, holder_of
+from wakeful.server.daemon.process import serve
 from wakeful.server.http.shapes import RunWithLog
 
 

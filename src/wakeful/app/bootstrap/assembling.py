@@ -237,17 +237,17 @@ async def _begun_elsewhere(store: Store, node: str, fire: Fire) -> str | None:
 
 def _receipt_secret(tx: Tx) -> bytes:
     """The key that signs receipts, created once per store so that all its nodes accept them."""
-    known = tx.meta.get(RECEIPT_SECRET)
-    if known is None:
-        known = secrets.token_hex(32)
-        tx.meta.set(RECEIPT_SECRET, known)
-    return bytes.fromhex(known)
+    return bytes.fromhex(_drawn_once(tx, RECEIPT_SECRET, 32))
 
 
 def _identify(tx: Tx) -> str:
     """The id of the store, created once. It is part of idempotency keys, so that two stores never share a key."""
-    known = tx.meta.get(STORE_ID)
+    return _drawn_once(tx, STORE_ID, 6)
+
+
+def _drawn_once(tx: Tx, name: str, size: int) -> str:
+    known = tx.meta.get(name)
     if known is None:
-        known = secrets.token_hex(6)
-        tx.meta.set(STORE_ID, known)
+        known = secrets.token_hex(size)
+        tx.meta.set(name, known)
     return known

@@ -146,7 +146,6 @@ def after_bad(
 
 
 def after_good(incident: Incident, rule: AlertRule, *, needed: int, now: Instant) -> Step:
-    """The incident after a good instant."""
     if incident.stage == "watched":
         return Step(None)
     moved = incident._replace(bad=0, good=incident.good + 1)

@@ -28,7 +28,6 @@ from wakeful.core.time.instants import Instant
 
 Health: TypeAlias = Literal["ok", "failing", "late", "waiting", "off"]
 
-HEALTHS: Final[tuple[Health, ...]] = ("ok", "failing", "late", "waiting", "off")
 TROUBLED: Final[frozenset[Health]] = frozenset({"failing", "late"})
 
 BY_PERSON: Final = "by a person"

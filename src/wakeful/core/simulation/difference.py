@@ -98,7 +98,6 @@ def _only(rows: Mapping[Key, SimulatedRow], others: Mapping[Key, SimulatedRow]) 
 
 
 def sentence(difference: Difference) -> str:
-    """The difference in one sentence."""
     parts = [
         *_runs(difference.added, "more"),
         *_runs(difference.removed, "fewer"),

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from wakeful.core.money.budgets import window_of
 from wakeful.core.money.prices import dollars
 from wakeful.core.run.runs import ERRORS, NOT_RUN, OPEN, Outcome, Trigger
-from wakeful.core.time.instants import SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.core.time.instants import SECOND, Duration, Instant, format_duration, format_instant, format_optional
 from wakeful.core.time.zones import segment_at
 
 
@@ -41,7 +41,7 @@ class SimulatedRow(NamedTuple):
         row: dict[str, Any] = {
             "slug": self.slug,
             "plannedAt": format_instant(self.planned_at),
-            "startedAt": None if self.started_at is None else format_instant(self.started_at),
+            "startedAt": format_optional(self.started_at),
             "endedAt": None if self.ended_at is None or not self.is_run else format_instant(self.ended_at),
             "trigger": self.trigger,
             "outcome": self.outcome,
@@ -61,7 +61,7 @@ class Peak(NamedTuple):
     at: Instant | None
 
     def to_json(self) -> dict[str, Any]:
-        return {"running": self.running, "at": None if self.at is None else format_instant(self.at)}
+        return {"running": self.running, "at": format_optional(self.at)}
 
 
 class SimulatedPlan(NamedTuple):

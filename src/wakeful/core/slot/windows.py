@@ -20,7 +20,6 @@ _HOURS, _DAYS = 3, 4  # units of a limit, as other providers number them
 
 
 def slot_name(agent: str) -> str:
-    """The slot of an agent."""
     return f"{PREFIX}{agent}"
 
 

@@ -29,7 +29,6 @@ class ExcludedDays:
 
 
 def day_number(day: date) -> int:
-    """The number of a day."""
     return day.toordinal() - _EPOCH_ORDINAL
 
 

@@ -58,6 +58,11 @@ def format_instant(ms: Instant) -> str:
     return f"{_hour_text(hour)}{_TWO_DIGITS[rest // MINUTE]}:{_TWO_DIGITS[rest // SECOND % 60]}.{rest % SECOND:03}Z"
 
 
+def format_optional(at: Instant | None) -> str | None:
+    """`format_instant`, for a time that may be missing."""
+    return None if at is None else format_instant(at)
+
+
 @lru_cache(maxsize=HOURS_KEPT)
 def _hour_text(hour: int) -> str:
     """Date and hour: a list of runs has thousands of instants in few hours."""

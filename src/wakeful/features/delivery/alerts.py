@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.refusals import NotFound
-from wakeful.core.time.instants import format_instant
+from wakeful.core.time.instants import format_instant, format_optional
 from wakeful.features.delivery.incidents import slug_of
 from wakeful.ports.store import Tx
 
@@ -27,9 +27,9 @@ class AlertView:
             "slug": self.slug,
             "text": row.text,
             "openedAt": format_instant(row.opened_at),
-            "reportedAt": None if row.told_at is None else format_instant(row.told_at),
+            "reportedAt": format_optional(row.told_at),
             "lastAt": format_instant(row.last_at),
-            "endedAt": None if row.closed_at is None else format_instant(row.closed_at),
+            "endedAt": format_optional(row.closed_at),
             "times": row.times,
             "reopened": row.reopened,
             "runId": None if row.run_id is None else str(row.run_id),

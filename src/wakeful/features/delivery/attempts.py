@@ -20,7 +20,7 @@ from wakeful.core.delivery.retries import DeliveryLimits, is_last, retry_at, ret
 from wakeful.core.run.effects import Alert, Effect, Recovered
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
 from wakeful.features.delivery.incidents import has_usable, of_channel
-from wakeful.features.delivery.queue import Target, report, set_alarm
+from wakeful.features.delivery.queue import report, set_alarm
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.integrations.net.exchange import within
 from wakeful.integrations.system.text import one_line
@@ -331,11 +331,8 @@ def _report(tx: Tx, what: str, row: Delivery) -> None:
     report(
         tx,
         what,
+        row,
         row.delivery_id,
-        Target(row.channel, row.recipient),
-        slug=row.slug,
-        run_id=row.run_id,
-        purpose=row.purpose,
         error=row.last_error if what != "delivered" else None,
         next_attempt_at=row.next_attempt_at,
         attempts=row.attempts,

@@ -4,7 +4,7 @@ from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.features.delivery.queue import Target, enqueue, report, route, set_alarm
+from wakeful.features.delivery.queue import enqueue, report, route, set_alarm
 from wakeful.features.delivery.registry import LAST, ChannelRegistry
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import Tx
@@ -45,15 +45,7 @@ def retry(tx: Tx, delivery_id: int, *, now: Instant, age_max: Duration) -> Deliv
     )
     tx.deliveries.save(moved)
     set_alarm(tx, addressee)
-    report(
-        tx,
-        "requeued",
-        delivery_id,
-        Target(row.channel, row.recipient),
-        slug=row.slug,
-        run_id=row.run_id,
-        purpose=row.purpose,
-    )
+    report(tx, "requeued", row, delivery_id)
     return moved
 
 
@@ -62,15 +54,7 @@ def discard(tx: Tx, delivery_id: int) -> None:
     addressee, row = _hold(tx, delivery_id)
     tx.deliveries.remove(delivery_id)
     set_alarm(tx, addressee)
-    report(
-        tx,
-        "discarded",
-        delivery_id,
-        Target(row.channel, row.recipient),
-        slug=row.slug,
-        run_id=row.run_id,
-        purpose=row.purpose,
-    )
+    report(tx, "discarded", row, delivery_id)
 
 
 def touch(tx: Tx, channel: str, to: str | None, *, registry: ChannelRegistry, now: Instant) -> None:

@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.heartbeat.acknowledgement import stripped
 from wakeful.core.run.effects import Deliver
-from wakeful.core.time.instants import Duration, Instant, format_instant
+from wakeful.core.time.instants import Duration, Instant, format_optional
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDelivery, Purpose
@@ -67,7 +67,7 @@ def enqueue(
     if delivery_id is None:
         return "already queued"
     set_alarm(tx, addressee)
-    report(tx, "queued", delivery_id, target, slug=slug, run_id=run_id, purpose=purpose)
+    report(tx, "queued", new, delivery_id)
     return delivery_id
 
 
@@ -145,12 +145,9 @@ def set_alarm(tx: Tx, addressee: Addressee) -> None:
 def report(
     tx: Tx,
     what: str,
+    row: Delivery | NewDelivery,
     delivery_id: int,
-    target: Target,
     *,
-    slug: str | None,
-    run_id: int | None,
-    purpose: Purpose,
     error: str | None = None,
     next_attempt_at: Instant | None = None,
     attempts: int | None = None,
@@ -158,20 +155,20 @@ def report(
     """Report the state of a delivery. Its text is left out: only the recipient may see it."""
     data: dict[str, object] = {
         "delivery": delivery_id,
-        "channel": target.channel,
-        "to": target.to,
-        "purpose": purpose,
-        "runId": None if run_id is None else str(run_id),
-        "slug": slug,
+        "channel": row.channel,
+        "to": row.recipient,
+        "purpose": row.purpose,
+        "runId": None if row.run_id is None else str(row.run_id),
+        "slug": row.slug,
     }
     optional = {
         "attempts": attempts,
         "error": error,
-        "nextAttemptAt": None if next_attempt_at is None else format_instant(next_attempt_at),
+        "nextAttemptAt": format_optional(next_attempt_at),
     }
     data |= {name: value for name, value in optional.items() if value is not None}
-    said = f"delivery {delivery_id} to {target.channel} {what}" + ("" if error is None else f": {error}")
+    said = f"delivery {delivery_id} to {row.channel} {what}" + ("" if error is None else f": {error}")
     level: dict[str, str] = {"retrying": "warn", "missing": "warn", "dead": "error", "queued": "debug"}
     tx.report(
-        Report(STREAM, what, data, text=said, level=level.get(what, "info"), slug=slug)  # type: ignore[arg-type]
+        Report(STREAM, what, data, text=said, level=level.get(what, "info"), slug=row.slug)  # type: ignore[arg-type]
     )

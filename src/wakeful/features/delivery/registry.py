@@ -25,7 +25,6 @@ class ChannelRegistry:
         self._listeners: list[Callable[[], None]] = []
 
     def get(self, name: str) -> Channel | None:
-        """The channel with this name, or None."""
         if name == INBOX:
             return self._inbox
         channel = self._registered.get(name) or self._configured.get(name)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import format_instant
+from wakeful.core.time.timing_builders import as_datetime
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.ports.outbox import Delivery, DeliveryStatus, InboxItem, Interaction, Purpose
 
@@ -135,25 +136,21 @@ def view_delivery(row: Delivery, public_id: str) -> DeliveryView:
         row.status,
         row.attempts,
         row.last_error,
-        _at(row.enqueued_at),
-        None if row.next_attempt_at is None else _at(row.next_attempt_at),
-        None if row.ended_at is None else _at(row.ended_at),
+        as_datetime(row.enqueued_at),
+        None if row.next_attempt_at is None else as_datetime(row.next_attempt_at),
+        None if row.ended_at is None else as_datetime(row.ended_at),
         row.run_id,
         row.slug,
     )
 
 
 def view_item(row: InboxItem) -> InboxView:
-    read_at = None if row.read_at is None else _at(row.read_at)
-    return InboxView(str(row.item_id), row.text, row.slug, row.run_id, _at(row.at), read_at)
+    read_at = None if row.read_at is None else as_datetime(row.read_at)
+    return InboxView(str(row.item_id), row.text, row.slug, row.run_id, as_datetime(row.at), read_at)
 
 
 def view_interaction(row: Interaction) -> InteractionView:
-    return InteractionView(row.channel, row.recipient, _at(row.at))
-
-
-def _at(at: Instant) -> datetime:
-    return _EPOCH + timedelta(milliseconds=at)
+    return InteractionView(row.channel, row.recipient, as_datetime(row.at))
 
 
 def _text(at: datetime | None) -> str | None:

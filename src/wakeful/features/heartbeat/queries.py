@@ -15,7 +15,7 @@ from wakeful.core.heartbeat.heartbeat import (
 )
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.upcoming import Upcoming
-from wakeful.core.time.instants import Instant, format_duration, format_instant
+from wakeful.core.time.instants import Instant, format_duration, format_instant, format_optional
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.heartbeat.state import find
 from wakeful.ports.store import SystemEvent, Tx
@@ -54,26 +54,26 @@ class HeartbeatView:
             "activeHours": None
             if hours is None
             else {"start": hours.start, "end": hours.end, "timezone": hours.timezone},
-            "nextBeat": _text(self.next_beat),
-            "nextTurn": _text(self.next_turn),
+            "nextBeat": format_optional(self.next_beat),
+            "nextTurn": format_optional(self.next_turn),
             "openRun": None if run is None else str(run.run_id),
             "pending": [{"reason": wake.reason, "own": wake.is_own, "times": wake.times} for wake in self.wakes],
-            "askedAt": _text(self.asked_at),
-            "retryAt": _text(self.retry_at),
+            "askedAt": format_optional(self.asked_at),
+            "retryAt": format_optional(self.retry_at),
             "budget": {
                 "turnsPerHourMax": terms.beats.turns_per_hour_max,
                 "turnsInLastHour": self.turns_in_hour,
-                "trippedAt": _text(self.tripped_at),
-                "heldUntil": _text(self.held_until),
+                "trippedAt": format_optional(self.tripped_at),
+                "heldUntil": format_optional(self.held_until),
             },
             "spacingMin": format_duration(terms.beats.spacing_min),
             "consecutiveErrors": self.errors_in_a_row,
-            "lastTurn": _text(self.last_turn),
+            "lastTurn": format_optional(self.last_turn),
             "lastError": self.last_error,
             "sessionId": self.session_id,
             "events": self.events,
-            "pausedAt": _text(self.paused_at),
-            "resumeAt": _text(self.resume_at),
+            "pausedAt": format_optional(self.paused_at),
+            "resumeAt": format_optional(self.resume_at),
         }
 
 
@@ -143,7 +143,3 @@ def _status(state: str, run: Run | None) -> str:
     if run is not None:
         return "running" if run.outcome == "running" or run.stuck else "waiting"
     return {"active": "idle", "paused": "paused"}.get(state, "disabled")
-
-
-def _text(at: Instant | None) -> str | None:
-    return None if at is None else format_instant(at)

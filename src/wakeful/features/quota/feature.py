@@ -124,9 +124,6 @@ class Quota:
     async def get(self, name: str) -> dict[str, Any]:
         return await self._store.read(partial(queries.one_slot, registry=self._registry, name=name, now=self._now()))
 
-    async def troubles(self) -> list[queries.SlotFinding]:
-        return await self._store.read(partial(queries.troubles, registry=self._registry, now=self._now()))
-
     def check(self, name: str, data: Mapping[str, Any]) -> None:
         """Check a definition without storing it; raises `Invalid`, or `Conflict` if the settings define that slot."""
         self._registry.check(name, data)

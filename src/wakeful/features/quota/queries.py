@@ -2,18 +2,18 @@
 
 import json
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from wakeful.config.one_slot import slot_json
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.core.slot.slot import Slot, decode_reading, is_warm
 from wakeful.core.slot.windows import still_open
-from wakeful.core.time.instants import DAY, Duration, Instant, format_duration, format_instant
+from wakeful.core.time.instants import DAY, Duration, Instant, format_duration, format_instant, format_optional
 from wakeful.features.quota.reading import wake_cure
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.reported import ReportedSlot
-from wakeful.features.quota.rows import at_text, sides
+from wakeful.features.quota.rows import sides
 from wakeful.features.quota.upcoming import sending_run
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Tx
@@ -26,8 +26,6 @@ HISTORY_MAX: Final = 500
 class SlotFinding:
     """A problem with a slot, and its cure."""
 
-    slot: str
-    level: Literal["warn", "bad"]
     sentence: str
     cure: str
 
@@ -38,52 +36,43 @@ def all_slots(tx: Tx, registry: SlotRegistry, *, now: Instant) -> list[dict[str,
 
 
 def one_slot(tx: Tx, registry: SlotRegistry, name: str, *, now: Instant) -> dict[str, Any]:
-    """One slot."""
     slot = tx.slots.by_names([name]).get(name)
     if slot is None:
         raise NotFound(f"there is no slot {shown(name)}")
     return view(tx, registry, slot, now=now)
 
 
-def troubles(tx: Tx, registry: SlotRegistry, *, now: Instant) -> list[SlotFinding]:
-    """All slots' problems."""
-    problems = (trouble_of(slot, registry.of(slot), now=now) for slot in tx.slots.all())
-    return [trouble for trouble in problems if trouble is not None]
-
-
 def trouble_of(slot: Slot, defined: Defined | Unusable, *, now: Instant) -> SlotFinding | None:
     """A slot's most severe problem, in one sentence; None if there is none."""
     name = slot.name
     if isinstance(defined, Unusable):
-        return SlotFinding(
-            name, "bad", f"slot {name} cannot be used: {defined.reason}", "correct it, or remove the slot"
-        )
+        return SlotFinding(f"slot {name} cannot be used: {defined.reason}", "correct it, or remove the slot")
     if not defined.rules.enabled:
         return None
     if slot.disabled_at is not None:
         sentence = f"slot {name} is disabled after {slot.quota_errors} errors in a row, the last: {slot.error}"
-        return SlotFinding(name, "bad", sentence, f"correct the key or the address, then: wakeful slots resume {name}")
+        return SlotFinding(sentence, f"correct the key or the address, then: wakeful slots resume {name}")
     if slot.wake_disabled_at is not None:
         sentence = f"slot {name} is no longer woken after {slot.wake_errors} wake errors: {slot.wake_error}"
-        return SlotFinding(name, "bad", sentence, wake_cure(name))
+        return SlotFinding(sentence, wake_cure(name))
     if slot.unsent:
         tries = "once" if slot.unsent == 1 else f"{slot.unsent} times"
         sentence = f"the wake of slot {name} could not be sent, tried {tries}: {slot.wake_error}"
-        return SlotFinding(name, "warn", sentence, "check the network; it is resent automatically until it arrives")
+        return SlotFinding(sentence, "check the network; it is resent automatically until it arrives")
     if slot.unreachable_since is not None:
         since = format_instant(slot.unreachable_since)
         sentence = f"the quota of slot {name} has been unreachable since {since}: {slot.error}"
-        return SlotFinding(name, "warn", sentence, "check the network and the address; polling continues")
+        return SlotFinding(sentence, "check the network and the address; polling continues")
     if slot.error is not None:
         count = f" ({slot.quota_errors} errors in a row)" if slot.quota_errors else ""
         sentence = f"the quota of slot {name} cannot be read{count}: {slot.error}"
-        return SlotFinding(name, "warn", sentence, "correct the key or the address; polling continues")
+        return SlotFinding(sentence, "correct the key or the address; polling continues")
     if slot.wake_errors:
         sentence = f"slot {name}: {slot.wake_error} ({slot.wake_errors} wake errors)"
-        return SlotFinding(name, "warn", sentence, "wait for the next attempt, or check that the key is usable")
+        return SlotFinding(sentence, "wait for the next attempt, or check that the key is usable")
     if defined.rules.after_reset is not None and slot.last_reset_at is None and slot.read_at is not None:
         sentence = f"slot {name} has not reported a nextResetTime yet, so its wake after the reset cannot be planned"
-        return SlotFinding(name, "warn", sentence, f"wake it once: wakeful slots wake {name}")
+        return SlotFinding(sentence, f"wake it once: wakeful slots wake {name}")
     return None
 
 
@@ -115,7 +104,12 @@ def view(tx: Tx, registry: SlotRegistry, slot: Slot, *, now: Instant) -> dict[st
     run = sending_run(tx, slot)
     is_to_be_sent = run is not None and run.outcome == "waiting"
     wake_at = run.next_attempt_at if run is not None and is_to_be_sent else at.wake_at
-    return {**slot_json(defined.written), **shared, "nextWake": at_text(wake_at), "nextPoll": at_text(at.poll_at)}
+    return {
+        **slot_json(defined.written),
+        **shared,
+        "nextWake": format_optional(wake_at),
+        "nextPoll": format_optional(at.poll_at),
+    }
 
 
 def _source(slot: Slot, registry: SlotRegistry, defined: Defined | Unusable) -> str:
@@ -161,14 +155,14 @@ def _quota(slot: Slot, defined: Defined | Unusable, now: Instant) -> dict[str, A
     return {
         "warm": is_warm(slot, now),
         "percentage": None if reading is None else reading.percentage,
-        "nextResetTime": at_text(slot.reset_at),
-        "lastResetTime": at_text(slot.last_reset_at),
-        "windowStart": at_text(start),
+        "nextResetTime": format_optional(slot.reset_at),
+        "lastResetTime": format_optional(slot.last_reset_at),
+        "windowStart": format_optional(start),
         "timeToReset": left,
-        "exhaustedUntil": at_text(slot.exhausted_until if (slot.exhausted_until or 0) > now else None),
+        "exhaustedUntil": format_optional(slot.exhausted_until if (slot.exhausted_until or 0) > now else None),
         "level": None if reading is None else reading.level,
         "limits": [] if reading is None else list(reading.limits),
-        "lastPoll": at_text(slot.polled_at),
+        "lastPoll": format_optional(slot.polled_at),
     }
 
 
@@ -179,7 +173,7 @@ def _errors(slot: Slot) -> dict[str, Any]:
         "wakeDisabled": slot.wake_disabled_at is not None,
         "disabled": slot.disabled_at is not None,
         "lastError": slot.error or slot.wake_error,
-        "unreachableSince": at_text(slot.unreachable_since),
+        "unreachableSince": format_optional(slot.unreachable_since),
         "unsent": slot.unsent,
     }
 
@@ -187,7 +181,7 @@ def _errors(slot: Slot) -> dict[str, Any]:
 def _wakes(slot: Slot) -> dict[str, Any]:
     return {
         "wakePending": slot.pending_at is not None,
-        "lastWake": at_text(slot.woken_at),
+        "lastWake": format_optional(slot.woken_at),
         "wakeRun": None if slot.wake_run_id is None else str(slot.wake_run_id),
     }
 
@@ -197,5 +191,5 @@ def _point(read: Read) -> dict[str, Any]:
     return {
         "at": format_instant(read.read_at),
         "percentage": None if reading is None else reading.percentage,
-        "nextResetTime": None if reading is None else at_text(reading.reset_at),
+        "nextResetTime": None if reading is None else format_optional(reading.reset_at),
     }

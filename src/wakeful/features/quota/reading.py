@@ -9,8 +9,8 @@ from wakeful.core.run.results import Done, Unconfirmed
 from wakeful.core.slot.polls import pause, polled, was_read
 from wakeful.core.slot.slot import ReadFailure, Reading, Slot, SlotRules
 from wakeful.core.slot.wakes import is_read_for_wake
-from wakeful.core.time.instants import Instant, format_duration, format_instant
-from wakeful.features.quota.rows import at_text, keep_history, replanned, save, tell
+from wakeful.core.time.instants import Instant, format_duration, format_instant, format_optional
+from wakeful.features.quota.rows import keep_history, replanned, save, tell
 from wakeful.ports.store import Tx
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
@@ -94,8 +94,8 @@ class ReadingRecorder:
         if before.pending_at is None:
             return after
         if after.pending_at is None and after.wake_disabled_at == before.wake_disabled_at:
-            text = f"slot {after.name}: wake confirmed, the window is open until {at_text(after.reset_at)}"
-            tell(tx, after, "confirmed", "quota-poller.wake-confirmed", text, resetAt=at_text(after.reset_at))
+            text = f"slot {after.name}: wake confirmed, the window is open until {format_optional(after.reset_at)}"
+            tell(tx, after, "confirmed", "quota-poller.wake-confirmed", text, resetAt=format_optional(after.reset_at))
             tell(tx, after, "pendingCleared", "wake.pending-cleared")
             return self._close_run(tx, after, Done("finished", output="confirmed"), now)
         if after.wake_errors == before.wake_errors:
@@ -117,13 +117,13 @@ class ReadingRecorder:
 
     def _tell_reading(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> None:
         keep_history(tx, after, now=now)
-        text = f"slot {after.name}: quota refreshed (next reset: {at_text(after.reset_at) or 'none, cold'})"
+        text = f"slot {after.name}: quota refreshed (next reset: {format_optional(after.reset_at) or 'none, cold'})"
         changed = before.reading != after.reading or before.read_at is None
-        data: dict[str, Any] = {"resetAt": at_text(after.reset_at), "warm": after.reset_at is not None}
+        data: dict[str, Any] = {"resetAt": format_optional(after.reset_at), "warm": after.reset_at is not None}
         tell(tx, after, "read", "quota-poller.refreshed", text if changed else None, **data)
         if before.quota_errors or before.unreachable_since is not None:
             errors = before.quota_errors
-            since = at_text(before.unreachable_since)
+            since = format_optional(before.unreachable_since)
             trouble = f"{errors} consecutive error(s)" if since is None else f"being unreachable since {since}"
             text = f"slot {after.name}: recovered after {trouble}"
             tell(tx, after, "recovered", "quota-poller.recovered", text, errors=errors)

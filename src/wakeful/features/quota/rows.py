@@ -8,7 +8,7 @@ from wakeful.core.run.effects import Replan
 from wakeful.core.slot.polls import poll_due_at, stats_due_at
 from wakeful.core.slot.slot import Slot, SlotRules, decode_reading
 from wakeful.core.slot.wakes import wake_due_at
-from wakeful.core.time.instants import DAY, Duration, Instant, format_instant
+from wakeful.core.time.instants import DAY, Duration, Instant, format_optional
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, SLOT_ALARMS, Read
 from wakeful.ports.store import Alarm, Report, Tx
 
@@ -87,7 +87,7 @@ def tell(
     facts = {
         "slot": slot.name,
         "percentage": None if reading is None else reading.percentage,
-        "resetAt": at_text(slot.reset_at),
+        "resetAt": format_optional(slot.reset_at),
         "quotaErrors": slot.quota_errors,
         "wakeErrors": slot.wake_errors,
         "wakePending": slot.pending_at is not None,
@@ -95,8 +95,3 @@ def tell(
         "isWakeDisabled": slot.wake_disabled_at is not None,
     }
     tx.report(Report(STREAM, what, {**facts, **data}, text, level, slot=slot.name, action=action))
-
-
-def at_text(at: Instant | None) -> str | None:
-    """The JSON form of an instant."""
-    return None if at is None else format_instant(at)

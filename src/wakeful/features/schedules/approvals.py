@@ -4,10 +4,12 @@ A decision is about one proposal, which never changes, so it is about exactly wh
 definition as any other edit; planning starts then. A single time that passed meanwhile becomes `missed(approval)`.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.run.effects import Deliver, Effect
 from wakeful.core.schedule.cadence import Gap, Plan, begin
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import decode_definition, definition_to_json, encode_definition
@@ -17,7 +19,7 @@ from wakeful.core.time.timing import Once, is_past, next_n, resolved, tally
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules import commands, owned, queries
 from wakeful.features.schedules.alarms import alarm_of, decided, record
-from wakeful.features.schedules.approval_texts import changes_of
+from wakeful.features.schedules.approval_texts import changes_of, request_text
 from wakeful.features.schedules.checks import Conditions, check
 from wakeful.features.schedules.compiled import compile_definition
 from wakeful.features.schedules.owned_stops import forget_removals
@@ -44,45 +46,41 @@ class Decided(NamedTuple):
     before: Definition | None = None  # the schedule that it changed
 
 
-def decide(
-    tx: Tx,
-    proposal_id: str,
-    decision: Decision,
-    *,
-    by: str,
-    conditions: Conditions,
-    hooks: EngineHooks,
-    now: Instant,
-) -> Decided:
-    """Approve or reject a proposal by its id."""
+def asking(
+    approvers: Sequence[str], apply: Callable[[Tx, Effect, Instant], bool], *, terms: Terms, now: Instant
+) -> owned.AskPerson:
+    """A function that sends a proposal with its code to each approver (`channel:to`), in the transaction that writes
+    it."""
+
+    def ask(tx: Tx, proposal: Proposal, code: str) -> None:
+        text = request_text(proposal, base_of(tx, proposal), code, terms=terms, now=now)
+        for approver in approvers:
+            channel, _, to = approver.partition(":")
+            apply(tx, Deliver(text, channel, to or None, slug=proposal.slug, is_note=True), now)
+
+    return ask
+
+
+def proposal_by_id(tx: Tx, proposal_id: str) -> Proposal:
     proposal = tx.proposals.get(proposal_id)
     if proposal is None:
         raise NotFound(f"there is no proposal {proposal_id!r}; see wakeful approvals")
-    return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+    return proposal
 
 
-def decide_by_code(
-    tx: Tx,
-    code: str,
-    decision: Decision,
-    *,
-    by: str,
-    conditions: Conditions,
-    hooks: EngineHooks,
-    now: Instant,
-) -> Decided:
-    """Approve or reject the proposal that was shown with this code; a code is used once."""
+def proposal_by_code(tx: Tx, code: str, *, now: Instant) -> Proposal:
+    """The proposal that was shown with this code; a code is used once."""
     for pending in tx.proposals.pending(now=now):
         if pending.code_digest is not None and pending.code_digest == code_digest(code, pending):
             proposal = tx.proposals.get(pending.proposal_id)
             if proposal is not None:
-                return _decide(tx, proposal, decision, by=by, conditions=conditions, hooks=hooks, now=now)
+                return proposal
     raise WrongCode(
         "this code is not valid: it was used, has expired, or the proposal has changed; see wakeful approvals"
     )
 
 
-def _decide(
+def decide(
     tx: Tx,
     proposal: Proposal,
     decision: Decision,
@@ -92,6 +90,7 @@ def _decide(
     hooks: EngineHooks,
     now: Instant,
 ) -> Decided:
+    """Approve or reject a proposal."""
     status = proposal.status_at(now)
     if status != "pending":
         raise Conflict(f"proposal {proposal.proposal_id} was {status}; it cannot be decided again")

@@ -21,6 +21,7 @@ from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.time.instants import SECOND, Duration, Instant, format_instant
 from wakeful.core.time.timing import AfterReset, Manual, Timing, instants_after
+from wakeful.features.schedules import queries
 from wakeful.features.schedules.compiled import KIND, Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.backfills import ALARM_BACKFILL, Backfill, BackfilledRun, BackfillTrigger
@@ -50,7 +51,7 @@ def backfill_of(tx: Tx, slug: str, *, since: Instant, until: Instant, terms: Ter
         refuse("until", f"is in the future (now is {format_instant(now)}); backfill runs past instants")
     if since > until:
         refuse("from", "is after `until`; give an earlier time")
-    schedule = _find(tx, slug)
+    schedule = queries.find(tx, slug)
     timing = terms.starting(_timing(schedule), decode_definition(schedule.definition))
     instants = list(_up_to_max(takewhile(lambda at: at <= until, instants_after(timing, since - 1))))
     done = _settled_well(tx, schedule.schedule_id, since)
@@ -59,7 +60,7 @@ def backfill_of(tx: Tx, slug: str, *, since: Instant, until: Instant, terms: Ter
 
 def missed_since(tx: Tx, slug: str | None, *, since: Instant) -> list[Wanted]:
     """The missed instants since `since`, of one schedule or of all."""
-    only = None if slug is None else _find(tx, slug).schedule_id
+    only = None if slug is None else queries.find(tx, slug).schedule_id
     ranges: dict[int, list[tuple[Instant, Instant]]] = {}
     for row in _rows(tx, only, "missed", since):
         if row.kind == KIND:
@@ -91,7 +92,7 @@ def start(tx: Tx, wanted: Wanted, trigger: BackfillTrigger, *, now: Instant, by:
 
 def stop(tx: Tx, slug: str, *, now: Instant) -> int:
     """Stop the backfills of a schedule; returns how many instants will not run. A run in progress finishes."""
-    schedule = _find(tx, slug)
+    schedule = queries.find(tx, slug)
     left = 0
     for row in tx.backfills.lock_active(schedule.schedule_id):
         left += len(json.loads(row.instants)) - row.cursor
@@ -188,13 +189,6 @@ def _new_run(tx: Tx, schedule: Schedule, instant: Instant, trigger: BackfillTrig
 
 def _alarm(backfill_id: int, due_at: Instant) -> Alarm:
     return Alarm(ALARM_BACKFILL, backfill_id, due_at, 1, None, 0)
-
-
-def _find(tx: Tx, slug: str) -> Schedule:
-    schedule = tx.schedules.by_slugs([slug]).get(slug)
-    if schedule is None:
-        raise NotFound(f"there is no schedule {slug!r}")
-    return schedule
 
 
 def _timing(schedule: Schedule) -> Timing:

@@ -54,7 +54,6 @@ class Entries(NamedTuple):
 
 
 def schedule_entries(tx: Tx, *, now: Instant, terms: Terms) -> Entries:
-    """The entries of all schedules."""
     until = now + AHEAD
     cadences = tx.cadences.due(now=until, limit=SCHEDULES_MAX)
     ids = [cadence.schedule_id for cadence in cadences]

@@ -20,6 +20,7 @@ from wakeful.core.time.instants import (
     Instant,
     format_duration,
     format_instant,
+    format_optional,
 )
 from wakeful.engine.limits import manual_max
 from wakeful.features.schedules import queries
@@ -102,7 +103,7 @@ class Health:
             "level": self.level,
             "now": format_instant(self.now),
             "isTicking": self.is_alive,
-            "lastTick": None if self.last_tick_at is None else format_instant(self.last_tick_at),
+            "lastTick": format_optional(self.last_tick_at),
             "lastTickAgeMs": None if self.last_tick_at is None else max(self.now - self.last_tick_at, 0),
             "lagMs": self.lag,
             "running": self.running,

@@ -14,7 +14,6 @@ NO_LABEL: Final = "label"
 
 
 def labels_of(node: Node) -> frozenset[str]:
-    """The labels of a node."""
     return frozenset(node.labels.split())
 
 

@@ -115,13 +115,16 @@ def put(
     if existing is None and (kind == "wake" or not is_asked):
         limits.check_wakes(_started(tx, actor.agent, definition, now), terms)
     if is_asked:
-        return _propose(tx, actor, existing, definition, kind, note, terms, ask, now)
+        limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
+        _close_pending(tx, actor.agent, slug, now)
+        return Written("pending", slug, _propose(tx, actor, existing, definition, kind, note, terms, ask, now))
     (done,) = commands.put_many(tx, [checked], hooks=hooks, now=now)
     if isinstance(done, Invalid):
         raise done
     _close_pending(tx, actor.agent, slug, now)
     if existing is None:
-        tx.ownerships.add(ownership_of(actor, done.schedule_id, kind, None, now))
+        lineage = (actor.run_id, actor.run_slug, depth)
+        tx.ownerships.add(Ownership(done.schedule_id, actor.agent, kind, *lineage, None, now))
         return Written("created", slug)
     _check_spacing(tx, existing, terms, now)
     deepen(tx, done.schedule_id, depth)
@@ -162,12 +165,6 @@ def _started(tx: Tx, agent: str, definition: Definition, now: Instant) -> int:
             is_one = isinstance(decode_definition(schedule.definition).timing, Once)
             count += schedule.deleted_at is not None or (is_once and is_one)
     return count + (tx.proposals.wakes_pending(agent, since=now - DAY) if is_once else 0)
-
-
-def ownership_of(
-    actor: Actor, schedule_id: int, kind: OwnedKind, approval: Literal["approved"] | None, now: Instant
-) -> Ownership:
-    return Ownership(schedule_id, actor.agent, kind, actor.run_id, actor.run_slug, actor.depth + 1, approval, now)
 
 
 def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> Schedule | None:
@@ -276,26 +273,8 @@ def _propose(
     terms: SelfSchedulingTerms,
     ask: AskPerson,
     now: Instant,
-) -> Written:
-    """Write a proposal, replacing any earlier one for this slug; nothing is planned."""
-    limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
-    _close_pending(tx, actor.agent, definition.slug, now)
-    proposal = _ask_for(tx, actor, existing, definition, kind, note, terms, ask, now)
-    return Written("pending", definition.slug, proposal)
-
-
-def _ask_for(
-    tx: Tx,
-    actor: Actor,
-    existing: Schedule | None,
-    definition: Definition,
-    kind: OwnedKind,
-    note: str | None,
-    terms: SelfSchedulingTerms,
-    ask: AskPerson,
-    now: Instant,
 ) -> Proposal:
-    """Write a new proposal and send it to the approvers with a code."""
+    """Write a new proposal and send it to the approvers with a code; nothing is planned."""
     code = new_code() if terms.approvers else None
     lineage = Lineage(actor.run_id, actor.run_slug, actor.depth + 1)
     proposal = add_proposal(tx, actor.agent, lineage, existing, definition, kind, note, code, now)
@@ -323,7 +302,7 @@ def propose_file(
     if newest is not None and newest.status == "pending":
         tx.proposals.save([newest._replace(status="replaced", decided_at=now, decided_by=actor.agent)])
     note = "a definition file that appeared during the run"
-    return _ask_for(tx, actor, None, definition, "schedule", note, terms, ask, now)
+    return _propose(tx, actor, None, definition, "schedule", note, terms, ask, now)
 
 
 def _at_work(tx: Tx, host: str) -> Actor | None:

@@ -104,7 +104,7 @@ class NodeStatus(NamedTuple):
 def get(tx: Tx, slug: str, *, now: Instant, terms: Terms, compiled: Compiled | None = None) -> ScheduleView:
     """One schedule, or a proposal for one; `compiled` spares reading its definition again after it was written."""
     try:
-        return _views(tx, [_find(tx, slug)], now, terms, compiled)[0]
+        return _views(tx, [find(tx, slug)], now, terms, compiled)[0]
     except NotFound:
         proposal = proposed(tx, slug, now=now)
         if proposal is None:
@@ -340,7 +340,7 @@ def recorded_id(tx: Tx, name: str) -> int:
     return known
 
 
-def _find(tx: Tx, slug: str) -> Schedule:
+def find(tx: Tx, slug: str) -> Schedule:
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     if schedule is None:
         raise NotFound(f"there is no schedule {slug!r}")

@@ -17,7 +17,7 @@ from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import decode_definition, definition_to_json
 from wakeful.core.schedule.health import Health, health_of
 from wakeful.core.self_scheduling.proposals import Lineage, Ownership, Proposal
-from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant
+from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant, format_optional
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled

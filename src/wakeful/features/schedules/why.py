@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import Instant, format_optional
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
 from wakeful.features.schedules.rules import Terms
@@ -70,9 +70,9 @@ def facts_of(case: WhyCase) -> dict[str, Any]:
     return {
         "cause": cause_of(case),
         "slug": case.slug,
-        "at": _text(case.asked_at),
-        "now": _text(case.now),
-        "instant": _text(case.instant),
+        "at": format_optional(case.asked_at),
+        "now": format_optional(case.now),
+        "instant": format_optional(case.instant),
         "timezone": case.zone,
         "timing": None if case.timing is None else describe(case.timing),
         "run": None if case.row is None else view_run(case.row, case.slug, case.attempts).to_json(),
@@ -81,20 +81,20 @@ def facts_of(case: WhyCase) -> dict[str, Any]:
         "daylightSaving": None if case.dst is None else case.dst.sentence,
         "previous": _neighbour(case.before, case.offset),
         "next": _neighbour(case.after, case.offset),
-        "nextRun": _text(case.next_due_at),
+        "nextRun": format_optional(case.next_due_at),
         "state": "invalid" if isinstance(case.compiled, Broken) else cadence.state,
         "stateReason": case.compiled.reason if isinstance(case.compiled, Broken) else cadence.state_reason,
-        "stateAt": _text(cadence.state_at),
-        "resumeAt": _text(cadence.resume_at),
-        "backoffUntil": _text(cadence.backoff_until),
-        "budgetFreesAt": None if case.used_up is None else _text(case.used_up.frees_at),
+        "stateAt": format_optional(cadence.state_at),
+        "resumeAt": format_optional(cadence.resume_at),
+        "backoffUntil": format_optional(cadence.backoff_until),
+        "budgetFreesAt": None if case.used_up is None else format_optional(case.used_up.frees_at),
         "consecutiveErrors": cadence.consecutive_errors,
         "lastError": cadence.last_error,
-        "plannedThrough": _text(cadence.planned_through),
-        "createdAt": _text(case.schedule.created_at),
-        "removedAt": _text(case.schedule.deleted_at),
+        "plannedThrough": format_optional(cadence.planned_through),
+        "createdAt": format_optional(case.schedule.created_at),
+        "removedAt": format_optional(case.schedule.deleted_at),
         "isTicking": bool(case.nodes.live),
-        "lastTick": None if last is None else _text(last.last_tick_at),
+        "lastTick": None if last is None else format_optional(last.last_tick_at),
         "outage": _outage(case),
     }
 
@@ -103,14 +103,19 @@ def _outage(case: WhyCase) -> dict[str, Any] | None:
     """When no node ticked around a missed instant, judging by the node rows that still exist."""
     if case.row is None or case.row.outcome != "missed" or case.nodes.down_until is None:
         return None
-    return {"from": _text(case.nodes.down_from), "until": _text(case.nodes.down_until)}
+    return {"from": format_optional(case.nodes.down_from), "until": format_optional(case.nodes.down_until)}
 
 
 def _named(named: NamedRun | None) -> dict[str, Any] | None:
     if named is None:
         return None
     run = named.run
-    return {"runId": str(run.run_id), "slug": named.slug, "outcome": run.outcome, "startedAt": _text(run.started_at)}
+    return {
+        "runId": str(run.run_id),
+        "slug": named.slug,
+        "outcome": run.outcome,
+        "startedAt": format_optional(run.started_at),
+    }
 
 
 def _neighbour(neighbour: AdjacentInstant | None, offset: int) -> dict[str, Any] | None:
@@ -118,13 +123,9 @@ def _neighbour(neighbour: AdjacentInstant | None, offset: int) -> dict[str, Any]
         return None
     row = neighbour.row
     return {
-        "at": _text(neighbour.at),
-        "dueAt": _text(neighbour.at + offset),
+        "at": format_optional(neighbour.at),
+        "dueAt": format_optional(neighbour.at + offset),
         "runId": None if row is None else str(row.run_id),
         "outcome": None if row is None else row.outcome,
         "reason": None if row is None else row.reason,
     }
-
-
-def _text(at: Instant | None) -> str | None:
-    return None if at is None else format_instant(at)

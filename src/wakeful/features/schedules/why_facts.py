@@ -142,7 +142,6 @@ class WhyCase:
         return self.process.terms.starting(self.timing, compiled.definition)
 
     def excluded_day(self, at: Instant) -> str | None:
-        """The excluded day of an instant."""
         excluded = None if isinstance(self.compiled, Broken) else self.process.terms.excluded(self.compiled.definition)
         if excluded is None or not is_excluded(excluded, at):
             return None

@@ -51,6 +51,5 @@ def _read(workflow: Workflow) -> Known:
 
 
 def compiled(version: int, definition: WorkflowDefinition) -> Compiled:
-    """Compile a definition."""
     handlers = {handler.name: handler for handler in definition.handlers}
     return Compiled(version, definition, handlers, looping(definition.consumers))

@@ -251,10 +251,6 @@ class Workflows:
             )
         )
 
-    async def handlers_of(self, run_ids: Sequence[int]) -> dict[int, str]:
-        """The handler of each of these runs, where known."""
-        return await self._read(lambda tx: queries.handlers_of(tx, run_ids))
-
     # --- internals ---------------------------------------------------------------------------------------------------
 
     async def _deploy(

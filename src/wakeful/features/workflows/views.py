@@ -5,17 +5,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import Instant, format_optional
 from wakeful.core.workflow.definition_json import workflow_to_json
 from wakeful.core.workflow.rows import Handler, HandlerRun, Message, MessageStatus, Session
 from wakeful.core.workflow.rules import WorkflowState, is_dirty, is_held, is_limited, is_queued, rings_at
 from wakeful.features.workflows.compiled import Broken, Known
 
 MESSAGE_STATUSES: tuple[MessageStatus, ...] = ("pending", "reserved", "consumed", "skipped")
-
-
-def text_of(at: Instant | None) -> str | None:
-    return None if at is None else format_instant(at)
 
 
 def workflow_view(
@@ -26,7 +22,6 @@ def workflow_view(
     own: HandlerRun | None,
     now: Instant,
 ) -> dict[str, Any]:
-    """The view of a workflow."""
     workflow = flow.workflow
     written: dict[str, Any] = (
         {"id": workflow.name, "producers": {}, "consumers": {}}
@@ -43,18 +38,18 @@ def workflow_view(
         "id": workflow.name,
         "status": workflow.status,
         "error": workflow.error,
-        "errorAt": text_of(workflow.error_at),
+        "errorAt": format_optional(workflow.error_at),
         "producers": written["producers"],
         "consumers": written["consumers"],
         "topics": {name: _counts([by for (topic, _), by in counts.items() if topic == name]) for name in flow.topics},
         "openRun": None if own is None or run is None else run_view(own, run),
         "session": None if workflow.session_id is None else str(workflow.session_id),
-        "nextRun": text_of(rings),
-        "limitedUntil": text_of(workflow.limited_until if is_limited(workflow, now) else None),
+        "nextRun": format_optional(rings),
+        "limitedUntil": format_optional(workflow.limited_until if is_limited(workflow, now) else None),
         "origin": workflow.origin,
         "version": workflow.version,
-        "createdAt": text_of(workflow.created_at),
-        "updatedAt": text_of(workflow.updated_at),
+        "createdAt": format_optional(workflow.created_at),
+        "updatedAt": format_optional(workflow.updated_at),
     }
 
 
@@ -63,17 +58,17 @@ def _handler_view(
 ) -> dict[str, Any]:
     view: dict[str, Any] = {
         "state": _read(row.state),
-        "lastRun": text_of(row.last_run_at),
-        "heldUntil": text_of(row.held_until if is_held(row, now) else None),
+        "lastRun": format_optional(row.last_run_at),
+        "heldUntil": format_optional(row.held_until if is_held(row, now) else None),
         "lastError": row.last_error,
     }
     if row.kind == "producer":
-        return {"nextRun": text_of(row.next_at), "queued": is_queued(flow.workflow, row, now), **view}
+        return {"nextRun": format_optional(row.next_at), "queued": is_queued(flow.workflow, row, now), **view}
     messages = {
         subscription.topic: _counts([counts.get((subscription.topic, row.name), {})])
         for subscription in flow.subscribed_by(row.name)
     }
-    return {"wakeAt": text_of(row.wake_at), "dirty": is_dirty(flow, row), "messages": messages, **view}
+    return {"wakeAt": format_optional(row.wake_at), "dirty": is_dirty(flow, row), "messages": messages, **view}
 
 
 def _counts(several: Sequence[Mapping[MessageStatus, int]]) -> dict[str, int]:
@@ -88,7 +83,7 @@ def run_view(own: HandlerRun, run: Run | None) -> dict[str, Any]:
         "handler": own.handler,
         "kind": own.kind,
         "phase": own.phase,
-        "phases": {name: text_of(at) for name, at in json.loads(own.phases).items()},
+        "phases": {name: format_optional(at) for name, at in json.loads(own.phases).items()},
         "reserved": own.reserved,
         "published": own.published,
         "mutation": own.mutation,
@@ -103,21 +98,20 @@ def run_view(own: HandlerRun, run: Run | None) -> dict[str, Any]:
             "reason": run.reason,
             "error": run.error,
             "attempt": run.attempt,
-            "plannedAt": text_of(run.planned_at),
-            "startedAt": text_of(run.started_at),
-            "endedAt": text_of(run.ended_at),
-            "nextAttemptAt": text_of(run.next_attempt_at),
+            "plannedAt": format_optional(run.planned_at),
+            "startedAt": format_optional(run.started_at),
+            "endedAt": format_optional(run.ended_at),
+            "nextAttemptAt": format_optional(run.next_attempt_at),
         }
     return view
 
 
 def session_view(session: Session, runs: list[dict[str, Any]]) -> dict[str, Any]:
-    """A session with its runs."""
     return {
         "sessionId": str(session.session_id),
         "kind": session.kind,
-        "startedAt": text_of(session.started_at),
-        "endedAt": text_of(session.ended_at),
+        "startedAt": format_optional(session.started_at),
+        "endedAt": format_optional(session.ended_at),
         "result": session.result,
         "error": session.error,
         "runs": runs,
@@ -125,7 +119,6 @@ def session_view(session: Session, runs: list[dict[str, Any]]) -> dict[str, Any]
 
 
 def message_view(message: Message) -> dict[str, Any]:
-    """The view of a message."""
     return {
         "id": message.message_id,
         "consumer": message.consumer or None,
@@ -135,8 +128,8 @@ def message_view(message: Message) -> dict[str, Any]:
         "seq": message.seq,
         "runId": None if message.run_id is None else str(message.run_id),
         "publishedBy": None if message.published_by is None else str(message.published_by),
-        "publishedAt": text_of(message.published_at),
-        "updatedAt": text_of(message.updated_at),
+        "publishedAt": format_optional(message.published_at),
+        "updatedAt": format_optional(message.updated_at),
     }
 
 

@@ -29,10 +29,11 @@ from typing import IO, Final, NamedTuple, cast
 
 from wakeful.core.time.instants import SECOND, Duration
 from wakeful.integrations.actions.cancellation import run_to_end
-from wakeful.integrations.actions.deadline import Deadline, is_set_within, pause
+from wakeful.integrations.actions.deadline import Deadline, pause
 from wakeful.integrations.actions.processes import identify
 from wakeful.integrations.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
 from wakeful.integrations.system.threads import call_on
+from wakeful.integrations.system.waiting import wait_until_set
 from wakeful.ports.action import Ladder, Process, StillRunning
 
 LEFTOVER_GRACE: Final[Duration] = 1 * SECOND
@@ -152,7 +153,6 @@ class _Child:
         return process
 
     async def open_gate(self) -> None:
-        """Open the gate."""
         stdin = self._started.result().popen.stdin
         if stdin is None:
             return
@@ -172,9 +172,9 @@ class _Child:
     async def clear_away(self) -> bool:
         """After the leader ended: read the remaining output, end the rest of the group; True if nothing is left."""
         patience = Deadline(LEFTOVER_GRACE)
-        await is_set_within(LEFTOVER_GRACE, self._output.ended)
+        await wait_until_set(self._output.ended, LEFTOVER_GRACE)
         if self._error_reader is not None and self._errors is not None:
-            await is_set_within(LEFTOVER_GRACE, self._errors.ended)
+            await wait_until_set(self._errors.ended, LEFTOVER_GRACE)
         if not group_exists(self.pid):  # the usual case, at the cost of one system call
             return True
         while not await is_session_gone(self.pid):

@@ -23,13 +23,3 @@ class Deadline:
 async def pause(duration: Duration) -> None:
     """Return after `duration`."""
     await asyncio.sleep(duration / SECOND)
-
-
-async def is_set_within(duration: Duration, bell: asyncio.Event) -> bool:
-    """True when the event is set, False after `duration`, whichever is first."""
-    try:
-        async with asyncio.timeout(duration / SECOND):
-            await bell.wait()
-    except TimeoutError:
-        return bell.is_set()
-    return True

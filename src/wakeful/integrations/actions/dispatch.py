@@ -234,7 +234,6 @@ class _News:
 
 
 def task_id_of(fire: Fire, attempt: int) -> str:
-    """The task id of an attempt."""
     return fire.idempotency_key if attempt <= 1 else f"{fire.idempotency_key}.{attempt}"
 
 

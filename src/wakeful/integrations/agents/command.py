@@ -2,8 +2,8 @@
 
 The prompt replaces `{prompt}` in argv, else it goes to stdin; the key and all other facts of the run are in the
 environment. Stdout is the reply, or, with `reply_path`, a part of the printed JSON: one value (`json`), or one per line
-(`jsonl`), where the last line with a match counts. A session id found there is passed to `resume` the next time. stderr
-is never part of the reply.
+(`jsonl`), where the last line with a match counts. A session id found there is passed to `resume_argv` the next time.
+stderr is never part of the reply.
 """
 
 import re
@@ -23,9 +23,9 @@ from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.paths import Path, walk
 from wakeful.integrations.agents.patterns import Matches, TooSlow, search, wrong_pattern
 from wakeful.integrations.agents.presets.preset import Launch, Printed, ReadMoment
-from wakeful.integrations.agents.printed import loaded, message_in, plain
+from wakeful.integrations.agents.printed import message_in, plain
 from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
-from wakeful.integrations.system.text import last_line, one_line
+from wakeful.integrations.system.text import last_line, one_line, parse_json
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
@@ -46,8 +46,7 @@ class CommandSettings:
     """How a CLI agent is run, and how its output is read. Paths name a place in JSON, as in `result` or `a.0.b`."""
 
     argv: tuple[str, ...]
-    resume: tuple[str, ...] = ()  # appended when there is a session to continue, e.g. ("--resume", "{session}")
-    resume_argv: tuple[str, ...] | None = None  # or used instead of argv in that case
+    resume_argv: tuple[str, ...] | None = None  # used instead of argv when there is a session to continue
     cwd: str | None = None
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
     pass_env: tuple[str, ...] = ()  # variables it gets although they are secrets
@@ -82,8 +81,6 @@ class CommandAgent:
             wrong = wrong_pattern(name, getattr(settings, name))
             if wrong is not None:
                 return wrong
-        if settings.resume and not any(SESSION in word for word in settings.resume):
-            return f"resume has no place for the session; add {SESSION} to it"
         if MODEL in " ".join(settings.argv) and not (config.get("model") or settings.model):
             return f"argv contains {MODEL}; set model for the agent, or sessionConfig.model"
         return wrong_launch(Launch(settings.argv), settings.cwd, settings.env)
@@ -146,9 +143,7 @@ class _Matched(NamedTuple):
 
 def launched(settings: CommandSettings, prompt: str, session_id: str | None, model: str | None) -> Launch:
     """The command line of one turn."""
-    words = settings.argv + (settings.resume if session_id is not None else ())
-    if session_id is not None and settings.resume_argv is not None:
-        words = settings.resume_argv
+    words = settings.argv if session_id is None else settings.resume_argv or settings.argv
     values = {MODEL: model or "", SESSION: session_id or "", PROMPT: prompt}
     is_piped = not any(PROMPT in word for word in words) if settings.stdin is None else settings.stdin
     return Launch(tuple(_filled(word, values) for word in words), prompt if is_piped else None)
@@ -236,13 +231,13 @@ def _values(settings: CommandSettings, output: str) -> list[Any]:
     paths = (settings.session_path, settings.reply_path, settings.usage_path, settings.error_path)
     if settings.format == "text" or (settings.format is None and all(path is None for path in paths)):
         return []
-    whole = loaded(output) if settings.format != "jsonl" else None
+    whole = parse_json(output) if settings.format != "jsonl" else None
     if isinstance(whole, dict | list):
         return [whole]
     if settings.format == "json":
         return []
     lines = output.splitlines()[-_LINES_MAX:]
-    values = (loaded(line) for line in reversed(lines) if line.lstrip().startswith("{"))
+    values = (parse_json(line) for line in reversed(lines) if line.lstrip().startswith("{"))
     return [value for value in values if value is not None]
 
 

@@ -16,7 +16,8 @@ from wakeful.core.time.instants import Duration
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.history import Event
 from wakeful.integrations.agents.reply import session_id_of
-from wakeful.integrations.net.exchange import NoAnswer, NoConnection, parse_json
+from wakeful.integrations.net.exchange import NoAnswer, NoConnection
+from wakeful.integrations.system.text import parse_json
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.exchange import RequestContext
 

@@ -1,9 +1,10 @@
 """Parses a program's output: JSON in several shapes, and text without terminal escape sequences."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
+
+from wakeful.integrations.system.text import parse_json
 
 LINES_MAX: Final = 20_000
 _ANSI: Final = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
@@ -19,22 +20,14 @@ def objects(text: str) -> list[dict[str, Any]]:
     """The printed JSON objects, in order: one object, one array of them, or one per line."""
     stripped = text.strip()
     if stripped.startswith(("{", "[")):
-        whole = loaded(stripped)
+        whole = parse_json(stripped)
         if isinstance(whole, dict):
             return [whole]
         if isinstance(whole, list):
             return [item for item in whole if isinstance(item, dict)]
     lines = (line.strip() for line in stripped.splitlines()[-LINES_MAX:])
-    values = (loaded(line) for line in lines if line.startswith("{"))
+    values = (parse_json(line) for line in lines if line.startswith("{"))
     return [value for value in values if isinstance(value, dict)]
-
-
-def loaded(text: str) -> Any:
-    """`text` parsed as JSON; None if it is not JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def of_type(events: list[dict[str, Any]], *types: str) -> Iterator[dict[str, Any]]:
@@ -70,7 +63,7 @@ def message_in(said: str) -> tuple[str, int | None]:
     status: int | None = None
     for _ in range(_NESTING_MAX):
         begin, end = said.find("{"), said.rfind("}")
-        value = loaded(said[begin : end + 1]) if 0 <= begin < end else None
+        value = parse_json(said[begin : end + 1]) if 0 <= begin < end else None
         if not isinstance(value, dict):
             break
         inner = _message(value)

@@ -7,13 +7,12 @@ a person, or before notes existed.
 
 import asyncio
 import json
-import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.run.usage import Usage, usage_of
 from wakeful.core.time.instants import Instant
+from wakeful.integrations.system.plain_files import replace_private
 from wakeful.integrations.system.threads import in_thread
 
 NOTES_MAX: Final = 1_000
@@ -44,10 +43,6 @@ class SessionNotes:
         async with self._lock:
             await in_thread(lambda: self._store(session_id, note, now), name="notes")
 
-    async def forget(self, session_id: str) -> None:
-        async with self._lock:
-            await in_thread(lambda: self._drop(session_id), name="notes")
-
     def _load(self) -> dict[str, Any]:
         try:
             kept = json.loads(self._file.read_text(encoding="utf-8"))
@@ -59,19 +54,4 @@ class SessionNotes:
         kept = self._load()
         kept.pop(session_id, None)
         kept[session_id] = {"totals": note.totals, "at": now}
-        self._save(dict(list(kept.items())[-NOTES_MAX:]))
-
-    def _drop(self, session_id: str) -> None:
-        kept = self._load()
-        if kept.pop(session_id, None) is not None:
-            self._save(kept)
-
-    def _save(self, kept: dict[str, Any]) -> None:
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary = self._file.with_suffix(".new")
-        opener: Callable[[str, int], int] = lambda path, flags: os.open(path, flags, 0o600)  # noqa: E731 - an opener
-        with open(temporary, "w", encoding="utf-8", opener=opener) as file:
-            json.dump(kept, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._file)
+        replace_private(self._file, json.dumps(dict(list(kept.items())[-NOTES_MAX:])))

@@ -8,14 +8,13 @@ crash this distinguishes our own turn from someone else's. Records also show whi
 import asyncio
 import json
 import logging
-import os
-import threading
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.time.instants import Instant
 from wakeful.integrations.agents.history_places import Finding, Mark
+from wakeful.integrations.system.plain_files import replace_private
 from wakeful.integrations.system.threads import in_thread
 
 log = logging.getLogger("wakeful.integrations.agents")
@@ -85,7 +84,7 @@ class SessionRecords:
             return
         try:
             async with self._writing:
-                await in_thread(partial(_replace, self._file, json.dumps(self._kept())), name="sessions")
+                await in_thread(partial(replace_private, self._file, json.dumps(self._kept())), name="sessions")
         except OSError as error:  # the turn matters more than its record
             log.warning("could not record an agent's sessions in %s: %s", self._file, error.strerror)
 
@@ -130,14 +129,3 @@ def _finding(entry: Any) -> Finding | None:
         case {"is_readable": bool(is_readable), "words": str(words)}:
             return Finding(is_readable, words)
     return None
-
-
-def _replace(file: Path, text: str) -> None:
-    """Replace atomically: a crash leaves the old file or the new one."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
-        opened.write(text.encode("utf-8", "replace"))
-        opened.flush()
-        os.fsync(opened.fileno())
-    draft.replace(file)

@@ -6,15 +6,14 @@ an agent some memory. Files are replaced atomically, so a crash leaves the old o
 
 import hashlib
 import json
-import os
 import re
-import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.integrations.system.plain_files import replace_private
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.agent import TranscriptTurn
 
@@ -51,18 +50,9 @@ class FileTranscripts:
 
     def _add(self, session_id: str, spoken: TranscriptTurn) -> None:
         earlier = [turn for turn in self._read(session_id) if turn.key != spoken.key]
-        self._write(self._path(session_id), _bounded([*earlier, spoken], self._turns_max))
+        kept = [turn._asdict() for turn in _bounded([*earlier, spoken], self._turns_max)]
+        replace_private(self._path(session_id), json.dumps(kept, ensure_ascii=False))
         self._forget_oldest()
-
-    def _write(self, path: Path, transcript: list[TranscriptTurn]) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = path.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
-        text = json.dumps([turn._asdict() for turn in transcript], ensure_ascii=False)
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-            file.write(text.encode("utf-8", "replace"))
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
 
     def _forget_oldest(self) -> None:
         aged = sorted((_age(path), path) for path in self._folder.glob(f"*{_SUFFIX}"))

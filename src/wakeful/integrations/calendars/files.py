@@ -6,7 +6,6 @@ says why.
 """
 
 import stat
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -41,10 +40,6 @@ class CalendarFiles:
     def fault(self, name: str) -> str | None:
         """Why a file cannot be read; None: it can."""
         return self._current(name).fault
-
-    def faults(self, names: Mapping[str, object]) -> dict[str, str]:
-        """The unreadable ones among these files, and why."""
-        return {name: fault for name in names if (fault := self.fault(name)) is not None}
 
     def _current(self, name: str) -> _Read:
         path = self._folder / Path(name).expanduser()

@@ -97,7 +97,6 @@ def is_addressed(message: Message, me: BotIdentity) -> bool:
 
 
 def without_mention(text: str, me: BotIdentity) -> str:
-    """The text without the mention of the bot."""
     if not me.username:
         return text
     command = re.sub(rf"^(/\w+)@{re.escape(me.username)}(?!\w)", r"\1", text, flags=re.IGNORECASE)

@@ -17,7 +17,6 @@ _WITHIN: Final = 20
 
 
 def read_file(path: Path) -> SourceFile:
-    """One file."""
     try:
         return SourceFile(str(path), read_plain_text(path, most=FILE_MAX), path)
     except FileRefused as refused:

@@ -17,7 +17,6 @@ _KNOWN: Final = {
 
 
 def rrule_schedule(text: str, zone: str, *, now: Instant, anchor: Instant) -> tuple[dict[str, Any], SourceTimes]:
-    """An RRULE in a zone as a schedule, and its times."""
     rule = _parse(text)
     if "INTERVAL" in rule and not rule["INTERVAL"].isdecimal():
         refuse(f"INTERVAL={rule['INTERVAL'][:20]} is not a number")

@@ -23,7 +23,6 @@ from wakeful.integrations.imports.entries import (
 )
 from wakeful.integrations.imports.systemd_calendar import Calendar, parse_calendar
 
-KIND: Final = "systemd"
 SYSTEM: Final = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 _UNITS: Final[Mapping[str, float]] = {
     "us": 0.001, "ms": 1, "s": SECOND, "sec": SECOND, "second": SECOND, "seconds": SECOND, "": SECOND,

@@ -10,7 +10,6 @@ nothing behind on our side; what the target still does with it is unknown.
 """
 
 import asyncio
-import json
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
@@ -21,7 +20,7 @@ from wakeful.integrations.net.body import Body
 from wakeful.integrations.net.guard import check_literal, public_resolver, public_socket
 from wakeful.integrations.net.retry_after import retry_after
 from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NotAllowed, host, no_answer, translated
-from wakeful.integrations.system.text import one_line
+from wakeful.integrations.system.text import one_line, parse_json
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeFlow, ExchangeListener, RequestContext
@@ -99,14 +98,6 @@ class Response:
     def retry_at(self, now: Instant) -> Instant | None:
         """The time from its Retry-After header, if any."""
         return retry_after(self.headers.get("retry-after"), now) if self.status in _COME_BACK else None
-
-
-def parse_json(text: str) -> Any:
-    """`text` parsed as JSON; None if it is not JSON."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
 
 
 def is_web_address(url: str) -> bool:

@@ -14,10 +14,9 @@ from wakeful.core.schedule.actions import Command
 from wakeful.core.slot.slot import FailureKind, ReadFailure, Reading
 from wakeful.core.time.instants import Instant
 from wakeful.integrations.actions.command import CommandAction
-from wakeful.integrations.net.exchange import parse_json
 from wakeful.integrations.providers.keys import Key
 from wakeful.integrations.providers.reading import plain_reading
-from wakeful.integrations.system.text import one_line
+from wakeful.integrations.system.text import one_line, parse_json
 from wakeful.ports.action import Fire, Ladder, Process, Withholds
 from wakeful.ports.clock import Clock
 from wakeful.ports.quota import WakeFailure

@@ -1,7 +1,8 @@
-"""Reading files that others wrote: plain files only, up to a limit. Links and pipes are refused."""
+"""Reading files that others wrote: plain files only, up to a limit. Links and pipes are refused. Writing our own."""
 
 import os
 import stat
+import threading
 from pathlib import Path
 
 
@@ -33,3 +34,14 @@ def read_plain_text(file: Path, *, most: int) -> str:
         return read_plain(file, most=most).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise FileRefused(f"{file} is not UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def replace_private(file: Path, text: str) -> None:
+    """Replace a file that only its owner may read, atomically: a crash leaves the old file or the new one."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = file.with_suffix(f".{os.getpid()}-{threading.get_ident()}.draft")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
+        opened.write(text.encode("utf-8", "replace"))
+        opened.flush()
+        os.fsync(opened.fileno())
+    draft.replace(file)

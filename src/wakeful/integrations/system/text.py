@@ -1,6 +1,7 @@
 """Makes text from targets bounded and storable."""
 
-from typing import Final
+import json
+from typing import Any, Final
 
 ERROR_MAX: Final = 500
 
@@ -27,6 +28,14 @@ def last_line(text: str) -> str:
     """The last non-empty line, which is where programs put their error."""
     lines = text.rstrip().splitlines()
     return one_line(lines[-1]) if lines else ""
+
+
+def parse_json(text: str) -> Any:
+    """`text` parsed as JSON; None if it is not JSON."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 class HeadTail:

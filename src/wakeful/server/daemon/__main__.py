@@ -6,7 +6,9 @@ import os
 import sys
 from pathlib import Path
 
-from wakeful.server.daemon import DaemonRefused, Listening, run
+from wakeful.server.daemon.home import DaemonRefused
+from wakeful.server.daemon.process import run
+from wakeful.server.daemon.sockets import Listening
 
 
 def main(arguments: list[str] | None = None) -> int:

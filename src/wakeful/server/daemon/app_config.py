@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 
 def delivery_of(settings: Settings) -> DeliveryLimits:
-    """The delivery limits."""
     from wakeful.core.delivery.retries import DeliveryLimits
 
     delivery = settings.delivery

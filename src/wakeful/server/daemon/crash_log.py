@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.home import DaemonRefused
 
 if TYPE_CHECKING:
     from wakeful.server.daemon.home import Holder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 MOUNTS: Final = Path("/proc/self/mountinfo")
 NETWORKED: Final = frozenset(
@@ -23,10 +23,6 @@ NETWORKED: Final = frozenset(
         "lustre",
         "ncpfs",
         "davfs",
-    }
-)
-NETWORKED_FUSE: Final = frozenset(
-    {
         "fuse.sshfs",
         "fuse.glusterfs",
         "fuse.s3fs",
@@ -39,24 +35,37 @@ NETWORKED_FUSE: Final = frozenset(
 )
 
 
-def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
-    """The kind of network file system a folder is on; None if it is local or unknown."""
+class Mount(NamedTuple):
+    """Where a folder is mounted."""
+
+    point: str
+    kind: str
+    options: frozenset[str]
+
+
+def mount_of(folder: Path, mounts: Path = MOUNTS) -> Mount | None:
+    """The mount that a folder is on; None where the system does not say."""
     try:
         lines = mounts.read_text(errors="surrogateescape").splitlines()
     except OSError:
         return None
-    where, kind = Path(os.path.realpath(folder)), ""
-    deepest = -1
+    where, mount = Path(os.path.realpath(folder)), None
     for line in lines:
         mounted, _, about = line.partition(" - ")
-        fields = mounted.split()
-        if len(fields) < 5 or not about:
+        fields, kinds = mounted.split(), about.split()
+        if len(fields) < 6 or len(kinds) < 3:
             continue
         point = Path(_unescaped(fields[4]))
         # Later mounts hide earlier ones, so the last one at a path counts.
-        if where.is_relative_to(point) and len(point.parts) >= deepest:
-            deepest, kind = len(point.parts), about.split()[0]
-    return kind if kind in NETWORKED or kind in NETWORKED_FUSE else None
+        if where.is_relative_to(point) and (mount is None or len(point.parts) >= len(Path(mount.point).parts)):
+            mount = Mount(str(point), kinds[0], frozenset((fields[5] + "," + kinds[2]).split(",")))
+    return mount
+
+
+def network_file_system(folder: Path, mounts: Path = MOUNTS) -> str | None:
+    """The kind of network file system a folder is on; None if it is local or unknown."""
+    mount = mount_of(folder, mounts)
+    return mount.kind if mount is not None and mount.kind in NETWORKED else None
 
 
 def _unescaped(text: str) -> str:

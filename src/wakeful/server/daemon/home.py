@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.time.instants import Instant, format_instant
-from wakeful.server.daemon.refusal import DaemonRefused
 
 LOCK_NAME: Final = "wakeful.lock"
 SOCKET_NAME: Final = "wakeful.sock"
@@ -27,6 +26,10 @@ LOCK_TRIES: Final = 100
 LOCK_PAUSE: Final = 0.05
 """Seconds between two tries to lock a home whose daemon is dead. If it was killed while it started a program, the
 forked process has its locks until it executes that program. And looking for a daemon locks the file for a moment."""
+
+
+class DaemonRefused(Exception):
+    """The daemon cannot start; the text says why and what to do."""
 
 
 class HomeHeld(DaemonRefused):

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wakeful.server.daemon.app_config import alerts_of, conduct_of, delivery_of, self_scheduling_of
 from wakeful.server.daemon.crash_log import crash_logging, report_end, take_crash
-from wakeful.server.daemon.home import Lock, held, make_home
-from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.home import DaemonRefused, Lock, held, make_home
 from wakeful.server.daemon.reload import Reload
 from wakeful.server.daemon.signals import signals_heard
 from wakeful.server.daemon.sockets import Listening, access, asked_at, bound, bracketed, unix_socket, until_open

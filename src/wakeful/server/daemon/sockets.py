@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from wakeful.integrations.net.guard import is_loopback
-from wakeful.server.daemon.home import SOCKET_NAME
-from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.home import SOCKET_NAME, DaemonRefused
 
 if TYPE_CHECKING:
     import uvicorn

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wakeful.server.daemon.file_systems import network_file_system
-from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.home import DaemonRefused
 
 if TYPE_CHECKING:
     from wakeful.app import Wakeful

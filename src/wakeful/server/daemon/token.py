@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from wakeful.server.daemon.refusal import DaemonRefused
+from wakeful.server.daemon.home import DaemonRefused
 
 TOKEN_NAME: Final = "token"  # noqa: S105 - the name of a file
 TOKEN_MAX: Final = 1_000

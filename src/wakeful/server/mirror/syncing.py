@@ -15,7 +15,7 @@ from wakeful.app.bootstrap import Parts
 from wakeful.core.errors import Invalid, refuse
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.schedules import queries
-from wakeful.features.schedules.asking import asking
+from wakeful.features.schedules.approvals import asking
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.commands import Put
 from wakeful.features.schedules.owned import propose_file

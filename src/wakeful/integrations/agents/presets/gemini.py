@@ -10,9 +10,10 @@ from wakeful.core.run.usage import Usage, added, is_count, usage
 from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.presets.gemini_tools import prepare
 from wakeful.integrations.agents.presets.preset import Ask, Launch, Preset, Printed, Reading, ReadMoment
-from wakeful.integrations.agents.printed import at, loaded, text_at
+from wakeful.integrations.agents.printed import at, text_at
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.troubles import error_lines
+from wakeful.integrations.system.text import parse_json
 
 _LOST: Final = ("Error resuming session", "Invalid session identifier", "No previous sessions found")
 _NO_AUTH: Final = 41
@@ -50,10 +51,10 @@ def _object(text: str) -> Mapping[str, Any] | None:
     """The JSON object at the end of `text`, after any warnings."""
     begins = [match.start() for match in re.finditer(r"^\{\s*$", text, re.MULTILINE)]
     for begin in reversed(begins):
-        value = loaded(text[begin:])
+        value = parse_json(text[begin:])
         if isinstance(value, dict):
             return value
-    value = loaded(text)
+    value = parse_json(text)
     return value if isinstance(value, dict) else None
 
 

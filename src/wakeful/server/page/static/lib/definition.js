@@ -44,15 +44,12 @@ const ARROW = " → ";
 /** Several recipients in one line. */
 export const deliverText = (list) => list.map((recipient) => [recipient.channel, recipient.to].filter(Boolean).join(ARROW)).join(", ");
 
-const listed = (text) => text.split(/[\s,]+/).filter(Boolean);
-const joined = (given) => [given].flat().join(", "); // a single value may be written without a list
-
 /** For each control: how its text becomes a value, and how a value is shown. Others are plain text. */
 const CONTROLS = {
   area: [(text) => text, String],
   number: [(text) => (Number.isFinite(Number(text)) ? Number(text) : text), String],
   flag: [(text) => text === "true", String],
-  list: [(text) => text.split(/[\s,]+/).filter(Boolean), (list) => [list].flat().join(", ")],
+  list: [(text) => text.split(/[\s,]+/).filter(Boolean), (list) => [list].flat().join(", ")], // one value may be written without a list
   words: [splitWords, joinWords],
   json: [JSON.parse, (value) => JSON.stringify(value, null, 2)],
   session: [(given) => given, (given) => given],
