@@ -81,15 +81,18 @@ class AppQueries(AppLifecycle):
 
         return await self._open.store.read(look)
 
-    def timeline_of_others(self, tx: Tx, *, now: Instant, since: Instant, until: Instant) -> builtins.list[Other]:
+    async def timeline_of_others(self, *, since: Instant, until: Instant) -> builtins.list[Other]:
         """The heartbeat, workflows and quota slots between two times."""
-        ahead = merged(
-            UpcomingPage([], until, False),
-            self._others_ahead(tx, now=now, until=until, limit=OTHERS_MAX),
-            limit=OTHERS_MAX,
-        )
-        names = [instant for instant in ahead.instants if instant.slug == HEARTBEAT or ":" in instant.slug]
-        return timeline.others(tx, names, since=since, until=until, whole_until=ahead.until)
+        now, limit = self._clock.read().now, OTHERS_MAX
+
+        def look(tx: Tx) -> builtins.list[Other]:
+            ahead = merged(
+                UpcomingPage([], until, False), self._others_ahead(tx, now=now, until=until, limit=limit), limit=limit
+            )
+            names = [instant for instant in ahead.instants if instant.slug == HEARTBEAT or ":" in instant.slug]
+            return timeline.others(tx, names, since=since, until=until, whole_until=ahead.until)
+
+        return await self._open.store.read(look)
 
     def _others_ahead(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> builtins.list[Upcoming]:
         """Everything that will start except planned instants of schedules."""

@@ -4,19 +4,18 @@ The cost is bounded by the page size: at most `MARKS_MAX` ledger rows and `MARKS
 schedule. A schedule with more says up to where its data is complete.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.run.runs import ERRORS
-from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.excluded_days import ranges
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
-from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_text
+from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
 from wakeful.ports.store import ALARM_SCHEDULE, RunGlance, Tx
 
 MARKS_MAX: Final = 120
@@ -46,10 +45,9 @@ class Row(NamedTuple):
     future: UpcomingInstants
     excluded: list[tuple[Instant, Instant]]
 
-    def to_text(self) -> str:
-        """The row as JSON."""
+    def to_json(self) -> dict[str, Any]:
         timing = None if self.view.definition is None else self.view.definition.timing
-        head = {
+        return {
             "slug": self.view.slug,
             "status": self.view.status,
             "health": self.view.health,
@@ -57,8 +55,12 @@ class Row(NamedTuple):
             "createdAt": as_text(self.view.created_at),
             "nextRun": as_text(self.view.next_run),
             "timezone": getattr(timing, "timezone", None),
+            "runs": [glance_json(run) for run in self.past.runs],
+            "wholeSince": format_instant(self.past.whole_since),
+            "planned": [format_instant(at) for at in self.future.instants],
+            "wholeUntil": format_instant(self.future.whole_until),
+            "excluded": [{"from": format_instant(first), "until": format_instant(end)} for first, end in self.excluded],
         }
-        return _with_marks(head, self.past, self.future, self.excluded)
 
 
 class Other(NamedTuple):
@@ -69,12 +71,11 @@ class Other(NamedTuple):
     past: RecordedRuns
     future: UpcomingInstants
 
-    def to_text(self) -> str:
-        """The row as JSON."""
+    def to_json(self) -> dict[str, Any]:
         newest = self.past.runs[0] if self.past.runs else None
         ended = next((run for run in self.past.runs if not run.is_open), None)
         since = min((run.planned_at for run in self.past.runs), default=self.past.whole_since)
-        head = {
+        return {
             "slug": self.slug,
             "handler": self.handler,
             "status": newest.outcome if newest is not None and newest.is_open else "idle",
@@ -83,21 +84,12 @@ class Other(NamedTuple):
             "createdAt": format_instant(since),
             "nextRun": format_instant(self.future.instants[0]) if self.future.instants else None,
             "timezone": None,
+            "runs": [glance_json(run) for run in self.past.runs],
+            "wholeSince": format_instant(self.past.whole_since),
+            "planned": [format_instant(at) for at in self.future.instants],
+            "wholeUntil": format_instant(self.future.whole_until),
+            "excluded": [],
         }
-        return _with_marks(head, self.past, self.future, [])
-
-
-def _with_marks(
-    head: Mapping[str, Any], past: RecordedRuns, future: UpcomingInstants, excluded: Sequence[tuple[Instant, Instant]]
-) -> str:
-    """A row: its head, and what is drawn on the axis."""
-    days = [{"from": format_instant(first), "until": format_instant(end)} for first, end in excluded]
-    return (
-        f'{encode(head)[:-1]},"runs":[{",".join(map(glance_text, past.runs))}],'
-        f'"wholeSince":"{format_instant(past.whole_since)}",'
-        f'"planned":{encode(list(map(format_instant, future.instants)))},'
-        f'"wholeUntil":"{format_instant(future.whole_until)}","excluded":{encode(days)}}}'
-    )
 
 
 def others(
@@ -161,7 +153,7 @@ def rows(
         if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
             # Instants outside active hours are passed over but count, so that a narrow window stays cheap.
             walked = islice(ahead_of(schedule, cadences[key], opened, now, terms), marks + 1)
-            ahead = _until(walked, compiled.rules, until)
+            ahead = _until(((shown_at(instant, compiled.rules), is_started) for instant, is_started in walked), until)
         waiting = opened.get(cadences[key].open_run_id or 0)
         if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
             ahead.insert(0, (waiting.next_attempt_at or now, True))
@@ -178,13 +170,12 @@ def _excluded(view: ScheduleView, terms: Terms, since: Instant, until: Instant) 
     return [(first, last + 1) for first, last in islice(ranges(days, since - 1, until), MARKS_MAX)]
 
 
-def _until(walked: Iterable[tuple[Upcoming, bool]], rules: Rules, until: Instant) -> list[tuple[Instant, bool]]:
-    """The shown times up to a time, and the first one after it: the rest need not be computed."""
+def _until(walked: Iterable[tuple[Instant, bool]], until: Instant) -> list[tuple[Instant, bool]]:
+    """Instants up to a time, and the first one after it: the rest need not be computed."""
     ahead = []
-    for instant, is_started in walked:
-        at = shown_at(instant, rules)
-        ahead.append((at, is_started))
-        if at > until:
+    for instant in walked:
+        ahead.append(instant)
+        if instant[0] > until:
             break
     return ahead
 
@@ -197,8 +188,6 @@ def _past(newest_first: Sequence[RunGlance], since: Instant, marks: int) -> Reco
 
 
 def _end(run: RunGlance) -> Instant:
-    if run.planned_until is None and run.ended_at is not None and run.ended_at >= run.planned_at:
-        return run.ended_at  # nearly all of them
     return max(run.planned_at, run.planned_until or 0, run.ended_at or 0)
 
 

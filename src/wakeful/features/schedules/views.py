@@ -219,7 +219,7 @@ class ScheduleView:
     def to_text(self, **more: Any) -> str:
         """`to_json` as text, with more fields: the definition's part is written once for each version."""
         written = _broken_text(self.stored) if self.definition is None else _definition_text(self.stored)
-        enabled = "true" if self.enabled else "false"
+        head = {"slug": self.slug, "enabled": self.enabled}
         state = {
             "status": self.status,
             "health": self.health,
@@ -241,7 +241,7 @@ class ScheduleView:
             "node": self.node,
             **more,
         }
-        return f'{{"slug":{encode(self.slug)},"enabled":{enabled},{written[1:-1]},{encode(state)[1:]}'
+        return f"{encode(head)[:-1]},{written[1:-1]},{encode(state)[1:]}"
 
 
 @lru_cache(maxsize=TEXTS_KEPT)
@@ -463,25 +463,22 @@ def _first(deliveries: Sequence[RunDelivery], suppressed: str | None) -> RunDeli
     return next(iter(replies or deliveries), None)
 
 
-def glance_text(run: RunGlance) -> str:
-    """The summary of a run for charts, as JSON; the full run is at /api/runs/{id}. A timeline has thousands of these.
-    Times, triggers and outcomes need no escaping, so the text is put together directly."""
-    error = None if run.error is None or run.outcome == "running" else run.error[:GLANCE_MAX]
-    text = (
-        f'{{"runId":"{run.run_id}","plannedAt":"{format_instant(run.planned_at)}",'
-        f'"startedAt":{_quoted(run.started_at)},"endedAt":{_quoted(run.ended_at)},'
-        f'"trigger":"{run.trigger}","outcome":"{run.outcome}",'
-        f'"reason":{"null" if run.reason is None else encode(run.reason)},'
-        f'"error":{"null" if error is None else encode(error)}'
-    )
+def glance_json(run: RunGlance) -> dict[str, Any]:
+    """The summary of a run for charts; the full run is at /api/runs/{id}."""
+    out: dict[str, Any] = {
+        "runId": str(run.run_id),
+        "plannedAt": format_instant(run.planned_at),
+        "startedAt": format_optional(run.started_at),
+        "endedAt": format_optional(run.ended_at),
+        "trigger": run.trigger,
+        "outcome": run.outcome,
+        "reason": run.reason,
+        "error": None if run.error is None or run.outcome == "running" else run.error[:GLANCE_MAX],
+    }
     if run.instants > 1:
         until = run.planned_at if run.planned_until is None else run.planned_until
-        text = f'{text},"count":{run.instants},"plannedUntil":"{format_instant(until)}"'
-    return text + "}"
-
-
-def _quoted(at: Instant | None) -> str:
-    return "null" if at is None else f'"{format_instant(at)}"'
+        out |= {"count": run.instants, "plannedUntil": format_instant(until)}
+    return out
 
 
 def _reasons(run: Run) -> tuple[str, ...]:

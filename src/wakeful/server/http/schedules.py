@@ -18,7 +18,7 @@ from wakeful.features.schedules.ledger import Search
 from wakeful.features.schedules.queries import Choice, chosen
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.timeline import latest
-from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_text
+from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_json
 from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
 from wakeful.server.http.etags import etag_of, if_match, if_match_existing, if_none_match
@@ -314,9 +314,7 @@ def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant, terms: Term
     page = chosen(tx, choice, now=now, terms=terms)
     runs = latest(tx, page.schedules, limit=recent) if recent else {}
     shown = (
-        f'{view.to_text()[:-1]},"recent":[{",".join(map(glance_text, runs.get(view.slug, ())))}]}}'
-        if recent
-        else view.to_text()
+        view.to_text(recent=[glance_json(run) for run in runs.get(view.slug, ())]) if recent else view.to_text()
         for view in page.schedules
     )
     return f'{{"schedules":[{",".join(shown)}],"next":{encode(page.next)}}}'

@@ -50,16 +50,21 @@ def routes(app: Wakeful) -> APIRouter:
             refuse("until", f"is not after since ({format_instant(first)}); give a later time")
         choice = Choice(slug_cursor(cursor), limit, status, q, slugs_of(slugs))
         is_first = choice.after is None and status is None and choice.slugs is None
+        others = await app.timeline_of_others(since=first, until=last) if is_first else []
+        shown = [row for row in others if (q or "").casefold() in row.slug.casefold()]
 
         def page(tx: Tx, now: Instant) -> str:
-            others = app.timeline_of_others(tx, now=now, since=first, until=last) if is_first else []
-            shown = [row.to_text() for row in others if (q or "").casefold() in row.slug.casefold()]
             chosen = queries.chosen(tx, choice, now=now, terms=app.terms)
             rows = timeline.rows(tx, chosen.schedules, now=now, since=first, until=last, terms=app.terms)
-            head = {"since": format_instant(first), "until": format_instant(last), "now": format_instant(now)}
-            return (
-                f'{encode(head)[:-1]},"rows":[{",".join(row.to_text() for row in rows)}],'
-                f'"others":[{",".join(shown)}],"next":{encode(chosen.next)}}}'
+            return encode(
+                {
+                    "since": format_instant(first),
+                    "until": format_instant(last),
+                    "now": format_instant(now),
+                    "rows": [row.to_json() for row in rows],
+                    "others": [row.to_json() for row in shown],
+                    "next": chosen.next,
+                }
             )
 
         return JsonText(await app.look(page))
