@@ -1,5 +1,6 @@
 """Every operation of the Python contract, and the refusals: each names the field and the cure."""
 
+import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
@@ -293,6 +294,19 @@ async def test_list_reaches_beyond_one_page(world: World) -> None:
     app = await world.open(Bot(world))
     slugs = await app.add_many([New(f"s{n:04}", every("1h"), Call("on_due"), {}) for n in range(1201)])
     assert [view.slug for view in await app.list()] == slugs
+
+
+@virtual
+async def test_add_many_takes_what_it_was_given_at_first(world: World) -> None:
+    """Anything that can be iterated; a list that is emptied meanwhile is still written whole."""
+    app = await world.open(Bot(world))
+    assert await app.add_many(New(f"g{n}", every("1h"), Call("on_due"), {}) for n in range(3)) == ["g0", "g1", "g2"]
+    given = [New(f"s{n:04}", every("1h"), Call("on_due"), {}) for n in range(1201)]
+    writing = asyncio.create_task(app.add_many(given))
+    await asyncio.sleep(0)
+    given.clear()
+    assert len(await writing) == 1201
+    assert len(await app.list()) == 1204
 
 
 @virtual

@@ -1,9 +1,11 @@
 """`wait_for` returns when a run has ended, wherever it ran."""
 
+import asyncio
+
 from features.kit import Bot, World, virtual
 from wakeful import manual
-from wakeful.app.runs import LOOK_ANYWAY, LOOK_EVERY
-from wakeful.core.time.instants import SECOND
+from wakeful.app.runs import LOOK_ANYWAY, LOOK_AT_OTHERS, LOOK_EVERY
+from wakeful.core.time.instants import HOUR, SECOND
 
 POLLING = {"poll": SECOND}
 
@@ -29,6 +31,19 @@ async def test_a_run_of_another_process_is_found(world: World) -> None:
     run = await here.run_now("report", wait=True)
     assert run.outcome == "succeeded"
     assert world.now - began <= 2 * SECOND + LOOK_EVERY
+
+
+@virtual
+async def test_a_run_of_another_node_is_found_although_this_one_ticks(world: World) -> None:
+    """Its row is read more often than where no other process can run it."""
+    app = await world.open(Bot(world, HOUR), is_shared=True, limits=POLLING)
+    await app.add("report", manual())
+    waiting = asyncio.create_task(app.run_now("report", wait=True))
+    await world.sleep(LOOK_ANYWAY)
+    began = world.now
+    world.tamper("UPDATE runs SET outcome = 'succeeded', ended_at = ?", began)  # as another node would
+    assert (await waiting).outcome == "succeeded"
+    assert world.now - began <= LOOK_AT_OTHERS
 
 
 @virtual

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -50,16 +50,18 @@ class Definitions(AppLifecycle):
         self._puts = Batcher(self._put_many)
         await self.add_many(self._declared)
 
-    async def add_many(self, schedules: Sequence[New]) -> list[str]:
+    async def add_many(self, schedules: Iterable[New]) -> list[str]:
         """Add or update many schedules; all are checked before any is written."""
-        checked = self._check_all(schedules)
+        given = list(schedules)
+        slugs = [new.slug for new in given]
+        checked = self._check_all(given)
         for start in range(0, len(checked), BATCH):
             end = start + BATCH
-            named = map(_under_slug, checked[start:end], schedules[start:end])
+            named = map(_under_slug, checked[start:end], slugs[start:end])
             for put in await self._put_many(list(named)):
                 if isinstance(put, Invalid):
                     raise put
-        return [new.slug for new in schedules]
+        return slugs
 
     async def put(self, slug: str, definition: Mapping[str, Any]) -> commands.Put:
         """Write a definition in its JSON form."""
@@ -217,12 +219,12 @@ class Definitions(AppLifecycle):
             log.warning("%s: %s", slug, warning)
 
 
-def _under_slug(checked: Checked, new: New) -> Checked:
+def _under_slug(checked: Checked, slug: str) -> Checked:
     """The result of a check, for a schedule that differs at most in its slug."""
     definition, is_anchor_open, warnings, refusal = checked
-    if definition.slug == new.slug:
+    if definition.slug == slug:
         return checked
-    return Checked(renamed(definition, new.slug), is_anchor_open, warnings, refusal)
+    return Checked(renamed(definition, slug), is_anchor_open, warnings, refusal)
 
 
 def _is_same_but_slug(new: New, other: New) -> bool:

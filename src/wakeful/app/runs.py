@@ -20,7 +20,9 @@ from wakeful.ports.store import Tx
 LOOK_EVERY: Final[Duration] = 20
 """How often the row of a run is read whose end this process does not hear of, because another one ticks."""
 LOOK_ANYWAY: Final[Duration] = SECOND // 2
-"""The same where this process ticks: another node may run it all the same."""
+"""The same where this process ticks, and no other can."""
+LOOK_AT_OTHERS: Final[Duration] = SECOND // 10
+"""The same where this process ticks, and another one may have the run."""
 
 
 class Runs(Definitions):
@@ -117,8 +119,12 @@ class Runs(Definitions):
                 left = give_up - self._clock.read().monotonic
                 if left <= 0:
                     raise Conflict(f"run {run_id} is still {run.outcome} after {within}")
-                is_heard = self.is_ticking and self._bus.is_connected
-                await self._clock.wait(ended, min(left, LOOK_ANYWAY if is_heard else LOOK_EVERY))
+                await self._clock.wait(ended, min(left, self._looks_every()))
+
+    def _looks_every(self) -> Duration:
+        if not self.is_ticking or not self._bus.is_connected:
+            return LOOK_EVERY
+        return LOOK_ANYWAY if self._open.store.is_exclusive else LOOK_AT_OTHERS
 
     async def receive(
         self, run_id: int, token: str, rung: str, *, text: Any = None, usage: Any = None, error: Any = None

@@ -322,6 +322,7 @@ MOUNTS = """\
 44 27 0:44 / /mnt/covered rw - cifs //server/share rw
 45 27 0:45 / /mnt/covered rw - ext4 /dev/vdc rw
 46 27 0:46 / /mnt/fuse rw - fuse.bindfs / rw
+47 27 0:47 / /mnt/unnamed rw - 9p  rw,dirsync
 """
 
 
@@ -335,6 +336,7 @@ def test_a_home_on_a_network_file_system_is_noticed(tmp_path: Path) -> None:
         "/home/me/local/.wakeful": None,
         "/mnt/with space/x": "fuse.sshfs",
         "/mnt/c/Users/me": "9p",
+        "/mnt/unnamed/x": "9p",
         "/mnt/covered/x": None,
         "/mnt/fuse/x": None,
         "/homestead": None,

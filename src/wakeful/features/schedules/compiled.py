@@ -19,9 +19,9 @@ from wakeful.ports.version_cache import VersionCache
 READ_KEPT: Final = 4_096
 """How many definitions that were read for lists are kept."""
 
-COMPILED_KEPT: Final = 65_536
-"""How many definitions stay compiled in each of two generations, at about 550 bytes each. If more schedules than this
-are due in turn, each is compiled again whenever it fires."""
+COMPILED_KEPT: Final = 32_768
+"""How many definitions stay compiled in each of two generations. One takes 0.5 to 3 kB, most of it for its prompt or
+command. If more schedules than this are due in turn, each is compiled again whenever it fires."""
 
 KIND: Final = "schedule"
 """The kind of a schedule's runs."""

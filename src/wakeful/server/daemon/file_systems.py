@@ -52,7 +52,7 @@ def mount_of(folder: Path, mounts: Path = MOUNTS) -> Mount | None:
     where, mount = Path(os.path.realpath(folder)), None
     for line in lines:
         mounted, _, about = line.partition(" - ")
-        fields, kinds = mounted.split(), about.split()
+        fields, kinds = mounted.split(), about.split(" ")  # the source in the middle may be empty
         if len(fields) < 6 or len(kinds) < 3:
             continue
         point = Path(_unescaped(fields[4]))

@@ -23,6 +23,7 @@ LOCK_NAME: Final = "wakeful.lock"
 SOCKET_NAME: Final = "wakeful.sock"
 LOCK_MAX: Final = 4_096
 LOCK_TRIES: Final = 100
+LOCK_TRIES_UNNAMED: Final = 20
 LOCK_PAUSE: Final = 0.05
 """Seconds between two tries to lock a home whose daemon is dead. If it was killed while it started a program, the
 forked process has its locks until it executes that program. And looking for a daemon locks the file for a moment."""
@@ -165,13 +166,15 @@ def _take_file(home: Path, file: int) -> None:
 
 def _take(home: Path, file: int) -> None:
     """Lock the file or folder; a lock that belongs to no running daemon is awaited."""
+    unnamed = 0
     for _ in range(LOCK_TRIES):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return
         except BlockingIOError:
             holder = holder_of(home)
-            if holder is not None and _is_running(holder):
+            unnamed += holder is None
+            if unnamed > LOCK_TRIES_UNNAMED or (holder is not None and _is_running(holder)):
                 raise HomeHeld(home, holder) from None
             time.sleep(LOCK_PAUSE)
     raise HomeHeld(home, holder_of(home))
