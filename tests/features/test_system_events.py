@@ -186,6 +186,34 @@ async def test_a_run_cancelled_while_it_asks_for_its_event_withdraws_it(world: W
 
 
 @virtual
+async def test_a_run_whose_event_is_replaced_while_it_asks_for_it_is_not_green(world: World) -> None:
+    """After the run's own timeout it asks what became of its event. In that moment another schedule replaces it."""
+    voice = Voice(world, NO)
+    app = await beating(world, voice, QUIET)
+    await app.add("check", every("1d"), event={"text": "Check", "contextKey": "shared"}, timeout="10m")
+    await app.add("other", every("1d"), event={"text": "Other", "contextKey": "shared"})
+    await app.run_now("check")
+    await world.sleep("5m")
+    action = app.parts.hooks.actions[Event]
+    perform = action.perform
+
+    async def replaced_meanwhile(spec: Any, fire: Any, ladder: Any) -> Any:
+        if fire.slug == "check":
+            await app.run_now("other")
+            await world.clock.sleep(SECOND)
+        return await perform(spec, fire, ladder)
+
+    action.perform = replaced_meanwhile  # type: ignore[method-assign]
+    await world.sleep("6m")
+    (run,) = await app.runs("check")
+    assert (len(run.attempts), run.outcome) == (2, "unconfirmed")
+    assert "replaced" in (run.error or "")
+    voice.usual = OK
+    await world.sleep("2h")
+    assert [(await app.runs(slug))[0].outcome for slug in ("check", "other")] == ["unconfirmed", "succeeded"]
+
+
+@virtual
 async def test_text_of_events_is_inert(world: World) -> None:
     """Each line is quoted, so nothing in an event can pass for the prompt or for another event."""
     voice = Voice(world)

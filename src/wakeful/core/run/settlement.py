@@ -66,6 +66,9 @@ CANCELLED: Final = "cancelled"
 ENTRUSTED: Final = "turn"
 """The reason of a run that waits because it was handed over to the heartbeat."""
 
+DROPPED: Final = "event dropped"
+"""The reason in the row of a running run that asks what became of its event, while the event is dropped."""
+
 
 # More good instants than any incident needs: the observation ends only an incident that was not reported.
 _NEVER: Final = 1 << 30

@@ -47,12 +47,20 @@ class EventAction:
 
 
 def _fate(tx: Tx, run_id: int) -> Result | None:
-    """The fate of an event that an earlier attempt queued; None if none did."""
-    if not any(attempt.outcome == "accepted" for attempt in tx.runs.attempts([run_id]).get(run_id, ())):
+    """The fate of an event that an earlier attempt queued; None if none did. While the run waited, it would have been
+    told that its event was dropped; since it asks, its row says so. Only if an earlier question was interrupted, that
+    may be lost."""
+    attempts = tx.runs.attempts([run_id]).get(run_id, [])
+    if not any(attempt.outcome == "accepted" for attempt in attempts):
         return None
-    if tx.system_events.of_run(run_id) is None:
-        return Done()
-    return Unconfirmed("its event is queued, but no turn that carried it has succeeded yet; see: wakeful heartbeat")
+    if tx.system_events.of_run(run_id) is not None:
+        return Unconfirmed("its event is queued, but no turn that carried it has succeeded yet; see: wakeful heartbeat")
+    run = tx.runs.lock([run_id])[run_id]
+    if run.reason is not None:
+        return Unconfirmed(run.error or "its event was replaced by a newer one before a turn that carried it succeeded")
+    if attempts[-1].outcome != "accepted":
+        return Unconfirmed("its event is gone, but nothing shows that a turn that carried it has succeeded")
+    return Done()
 
 
 def wrong_with(text: str, context_key: str | None) -> str | None:

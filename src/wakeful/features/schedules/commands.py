@@ -10,7 +10,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.effects import Prove
 from wakeful.core.run.results import Done, Dropped, Ending, Failed
-from wakeful.core.run.settlement import ENTRUSTED, REMOVED
+from wakeful.core.run.settlement import DROPPED, REMOVED
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
@@ -271,23 +271,27 @@ def prove_late(tx: Tx, run_id: int, ending: Ending, *, hooks: EngineHooks, now: 
 
 
 def prove(tx: Tx, proof: Prove, now: Instant, *, hooks: EngineHooks) -> None:
-    """Settle a run that had handed its work to another feature; a run given up meanwhile stays closed."""
+    """Settle a run that had handed its work to another feature; a run given up meanwhile stays closed. A run that asks
+    at this moment what became of it finds in its row that it will not happen (`features.heartbeat.events`)."""
     ending: Ending = Done(reply=proof.reply)
     if proof.dropped is not None:
         ending = Dropped(proof.dropped)
     elif proof.error is not None:
         ending = Failed(proof.error, permanent=True, rung="accepted")
     row = tx.runs.lock([proof.run_id]).get(proof.run_id)
-    if row is None or (row.outcome != "waiting" and not isinstance(ending, Done)):
+    if row is None:
         return
-    if row.outcome != "waiting":
-        prove_late(tx, proof.run_id, ending, hooks=hooks, now=now)
-        return
-    keeper = hooks.keepers[row.kind]
-    locked = keeper.lock(tx, [row])
-    run = tx.runs.lock([proof.run_id])[proof.run_id]
-    if run.outcome == "waiting" and run.reason == ENTRUSTED:
-        conclude(tx, hooks, keeper, locked, [(run, ending)], now=now)
+    if row.outcome == "running" and not isinstance(ending, Done):
+        tx.runs.save_many([row._replace(reason=proof.dropped or DROPPED, error=proof.error)])
+    elif row.outcome != "waiting":
+        if isinstance(ending, Done):
+            prove_late(tx, proof.run_id, ending, hooks=hooks, now=now)
+    else:
+        keeper = hooks.keepers[row.kind]
+        locked = keeper.lock(tx, [row])
+        run = tx.runs.lock([proof.run_id])[proof.run_id]
+        if run.outcome == "waiting":
+            conclude(tx, hooks, keeper, locked, [(run, ending)], now=now)
 
 
 def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
