@@ -47,9 +47,9 @@ class EventAction:
 
 
 def _fate(tx: Tx, run_id: int) -> Result | None:
-    """The fate of an event that an earlier attempt queued; None if none did. While the run waited, it would have been
-    told that its event was dropped; since it asks, its row says so. Only if an earlier question was interrupted, that
-    may be lost."""
+    """The fate of an event that an earlier attempt queued; None if none did. A run that waits is ended when its event
+    is dropped; one that asks finds the reason in its row. If an earlier attempt to ask was interrupted, that reason may
+    be lost, so a missing event proves nothing."""
     attempts = tx.runs.attempts([run_id]).get(run_id, [])
     if not any(attempt.outcome == "accepted" for attempt in attempts):
         return None
