@@ -307,17 +307,26 @@ def draw_behaviour(rng: random.Random) -> Behaviour:
 CommitFault: TypeAlias = Literal["before", "after"]
 
 
+DEATHS_MAX: Final = 150
+
+
 class CommitFaults:
-    """Whether a node dies at this commit: before it (nothing was kept) or after it (nobody was told)."""
+    """Whether a node dies at this commit: before it (nothing was kept) or after it (nobody was told).
+
+    After `DEATHS_MAX` deaths no commit is fatal any more. A few worlds boot and die a thousand times in nine days; they
+    took most of the time of a long run, and after the first hundreds they showed nothing new.
+    """
 
     def __init__(self, rng: random.Random, *, probability: float) -> None:
         self._rng = rng
         self._probability = probability
+        self._deaths = 0
 
     def draw(self) -> CommitFault | None:
         dice = self._rng.random()
-        if dice >= self._probability:
+        if dice >= self._probability or self._deaths >= DEATHS_MAX:
             return None
+        self._deaths += 1
         return "before" if dice < self._probability / 2 else "after"
 
     def group_size(self, waiting: int) -> int:
