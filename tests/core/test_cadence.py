@@ -196,6 +196,18 @@ def test_all_catches_up_at_most_catch_up_max() -> None:
     assert plan.cadence.catch_up_until == T0 + 60 * MINUTE
 
 
+def test_a_backlog_that_became_longer_is_cut_to_catch_up_max() -> None:
+    """Days that are no longer excluded, or a lower limit: what is left is a new backlog (seed 10012)."""
+    rules = rules_for(TEN_MINUTELY, catch_up="all", catch_up_max=3)
+    cadence = active(rules, catch_up_until=T0 + 60 * MINUTE)
+    plan = rung(cadence, rules, T0 + 65 * MINUTE)
+    assert plan.rows == (
+        Gap(T0 + 10 * MINUTE, T0 + 30 * MINUTE, 3, "missed", "outage"),
+        Start(T0 + 40 * MINUTE, T0 + 40 * MINUTE, "catchUp"),
+    )
+    assert plan.cadence.catch_up_until == T0 + 60 * MINUTE
+
+
 def test_all_leaves_out_what_is_later_than_max_lateness() -> None:
     """The oldest that may still run comes first."""
     rules = rules_for(TEN_MINUTELY, catch_up="all", lateness_max=20 * MINUTE)

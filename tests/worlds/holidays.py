@@ -58,11 +58,11 @@ class Calendar:
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock  # true time
         self.exclude: Exclude | None = None
-        self._changed_at = -MINUTE
+        self.changed_at = -MINUTE  # true time
 
     def change(self, dates: tuple[str, ...]) -> None:
         self.exclude = Exclude(dates) if dates else None
-        self._changed_at = self._clock()
+        self.changed_at = self._clock()
 
     def terms(self, terms: Terms) -> Terms:
         """The terms of a node."""
@@ -77,7 +77,7 @@ class Calendar:
 
     def judge(self, name: str, before: Run | None, row: Run, definition: Definition | None) -> Iterator[str]:
         """L2: no instant on an excluded day starts. L1: only such instants are skipped for that reason."""
-        if definition is None or self._clock() - self._changed_at < MINUTE:
+        if definition is None or self._clock() - self.changed_at < MINUTE:
             return  # a decision made just before the change may be written just after it
         if before is None and row.outcome not in NOT_RUN and self._is_on(definition, row.planned_at):
             yield f"L2 {name}: run {row.run_id} of {_day(definition, row.planned_at)} started, and that day is excluded"

@@ -58,6 +58,7 @@ class Book:
 
     __slots__ = (
         "backlog",
+        "backlog_since",
         "backlog_until",
         "cadence",
         "definition",
@@ -96,6 +97,7 @@ class Book:
         self.pruned: set[int] = set()
         self.backlog = 0
         self.backlog_until: Instant | None = None
+        self.backlog_since: int | None = None  # true time of the last change of excluded days
         self.due_at: Instant | None = None
         self.run_on: str | None = None
 
@@ -289,6 +291,8 @@ class Judge:
             return
         until = None if before is None else before.catch_up_until
         is_going_on = until is not None and until == book.backlog_until and row.planned_at <= until
+        if book.backlog_since != self._calendar.changed_at:  # what is left of a backlog was decided again
+            book.backlog_since, is_going_on = self._calendar.changed_at, False
         book.backlog = (book.backlog + 1 if is_going_on else 1) if row.trigger == "catchUp" else 0
         book.backlog_until = None if book.cadence is None else book.cadence.catch_up_until
         rules = self._calendar.starting(book.rules, book.definition)

@@ -478,8 +478,23 @@ def _go_on_catching_up(
         if following is None or following > until:
             return until, until
         first, first_due = following, following + rules.offset
+    if until is not None and tally(rules.timing, first - 1, until).count > rules.catch_up_max:
+        # The limit was lowered, or days are no longer excluded: what is left is a new backlog.
+        oldest = _newest(rules.timing, first, until, rules.catch_up_max)
+        _gap(rows, rules.timing, first - 1, oldest - 1, "missed", gap_reason)
+        first, first_due = oldest, oldest + rules.offset
     rows.append(Start(first, first_due, "catchUp"))
     return first, until
+
+
+def _newest(timing: Timing, first: Instant, last: Instant, count: int) -> Instant:
+    """The oldest of the newest `count` instants in [first, last]."""
+    oldest = candidate = latest_until(timing, last, since=first - 1)
+    for _ in range(count):
+        if candidate is None:
+            break
+        oldest, candidate = candidate, latest_until(timing, candidate - 1, since=first - 1)
+    return oldest or first
 
 
 def _is_in_backlog(cadence: Cadence, instant: Instant) -> bool:
