@@ -9,6 +9,7 @@ seen to end (L6).
 import asyncio
 import heapq
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Literal, TypeAlias
 
@@ -43,7 +44,9 @@ class RunLadder:
 
     async def climb(self, rung: RungName, *, process: Process | None = None) -> None:
         if process is None and rung_index(rung) <= rung_index(self._run.rung):
-            return await self._lease.confirm()  # the claim already recorded it
+            if not self._lease.holds():
+                await self._lease.confirm()
+            return  # the claim already recorded it
         self._ladder = climbed(self._ladder, rung, self._clock.read().now)
         written = None if process is None else json.dumps(process._asdict())
         mark = Mark(self._run.run_id, self._run.fence, rung, self._ladder, written)
@@ -56,7 +59,6 @@ class RunLadder:
         if not is_ours:
             raise FencedOff(f"run {self._run.run_id} was taken from this node")
         await self._lease.confirm()  # what follows has outside effects: not after another node may have the run
-        return None
 
 
 class _Attempt:
@@ -94,6 +96,7 @@ class Runner:
         self._on_end = on_end
         self._on_room = on_room
         self._attempts: dict[int, _Attempt] = {}
+        self._of_priority: Counter[int] = Counter()  # how many of the attempts have it
         self._deadlines: list[tuple[int, int, int]] = []  # monotonic time, run id, fence
 
     @property
@@ -104,12 +107,12 @@ class Runner:
     @property
     def manual_count(self) -> int:
         """The capacity in use by runs that people or programs started."""
-        return sum(attempt.claim.run.priority == PRIORITY_PERSON for attempt in self._attempts.values())
+        return self._of_priority[PRIORITY_PERSON]
 
     @property
     def backfill_count(self) -> int:
         """Attempts of past instants that are run on request: they use no capacity of regular runs, and are few."""
-        return sum(attempt.claim.run.priority == PRIORITY_BACKFILL for attempt in self._attempts.values())
+        return self._of_priority[PRIORITY_BACKFILL]
 
     @property
     def run_ids(self) -> list[int]:
@@ -128,7 +131,9 @@ class Runner:
         if not isinstance(job, Job):  # decided before it started
             self._on_end(claim.run, job)
             return
+        self._remove(claim.run.run_id)  # of a lost lease, if it has not ended yet
         self._attempts[claim.run.run_id] = attempt
+        self._of_priority[claim.run.priority] += 1
         heapq.heappush(self._deadlines, (monotonic + job.timeout, claim.run.run_id, claim.run.fence))
         attempt.task = asyncio.get_running_loop().create_task(self._perform(attempt, job))
 
@@ -188,7 +193,8 @@ class Runner:
         action = self._hooks.actions[type(job.spec)]
         ending: Ending
         try:
-            await self._lease.confirm()
+            if not self._lease.holds():
+                await self._lease.confirm()
             ending = await action.perform(job.spec, job.fire, RunLadder(run, self._marks, self._clock, self._lease))
         except asyncio.CancelledError as cancelled:
             if attempt.why is None:
@@ -223,8 +229,13 @@ class Runner:
     def _forget(self, attempt: _Attempt) -> None:
         run_id = attempt.claim.run.run_id
         if self._attempts.get(run_id) is attempt:  # after a lost lease a newer attempt may have replaced it
-            del self._attempts[run_id]
+            self._remove(run_id)
         self._on_room()
+
+    def _remove(self, run_id: int) -> None:
+        removed = self._attempts.pop(run_id, None)
+        if removed is not None:
+            self._of_priority[removed.claim.run.priority] -= 1
 
 
 def _ended(why: Why, job: Job, *, is_proven: bool) -> Ending:
