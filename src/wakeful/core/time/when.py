@@ -77,7 +77,7 @@ class _Reading:
         return times_of(match["times"], (self.text[:begin], self.text[end:]), self.field)
 
 
-_Form: TypeAlias = tuple[re.Pattern[str], Callable[[_Reading, re.Match[str]], Timing]]
+_Form: TypeAlias = tuple[str, Callable[[_Reading, re.Match[str]], Timing]]
 
 
 def read_when(
@@ -121,7 +121,7 @@ def _read(reading: _Reading, words: str) -> Timing:
         _check_cron(expression, reading.field)
         return Cron(expression)
     for pattern, make in _FORMS:
-        match = pattern.fullmatch(reading.text)
+        match = re.fullmatch(pattern, reading.text, re.ASCII)
         if match is not None:
             return make(reading, match)
     return refuse(reading.field, f"'{words}' is not understood; write for example {EXAMPLES}")
@@ -313,30 +313,25 @@ def _day_alone(reading: _Reading, match: re.Match[str]) -> Timing:
     return refuse(reading.field, f"'{reading.text}' has no time of day; write for example '{reading.text} at 9:00'")
 
 
-def _form(pattern: str, make: Callable[[_Reading, re.Match[str]], Timing]) -> _Form:
-    return re.compile(pattern, re.ASCII), make
-
-
 _PERIODS: Final = {"weekly": "week", "monthly": "month", "yearly": "year"}
 _AT: Final = r"(?:\s+at|\s*,)?\s+"
+# Not compiled here: that takes longer than importing the rest of the module, and most processes never read one.
 _FORMS: Final[tuple[_Form, ...]] = (
-    _form(r"in\s+(?P<length>.+)", _after),
-    _form(r"(?P<length>.+?)\s+from\s+now", _after),
-    _form(rf"(?:on\s+)?(?P<days>{DAYS}){_AT}(?P<times>{TIMES})", _daily),
-    _form(rf"(?:at\s+)?(?P<times>{TIMES})\s+(?:on\s+)?(?P<days>{DAYS})", _daily),
-    _form(rf"(?:on\s+)?next\s+(?P<name>{'|'.join(WEEKDAYS)}){_AT}(?P<times>{TIMES})", _next_weekday),
-    _form(rf"(?:on\s+)?(?P<days>{DAYS})", _day_alone),
-    _form(r"(?:at\s+|on\s+|once\s+at\s+)?(?P<at>\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*)", _exact),
-    _form(rf"(?:on\s+|at\s+|once\s+on\s+)?(?:{_DATE}){_AT}(?P<times>{TIMES})", _dated),
-    _form(rf"(?:at\s+)?(?P<times>{TIMES})\s+(?:on\s+)?(?:{_DATE})", _dated),
-    _form(rf"(?:on\s+)?(?:{_DATE})", _no_time),
-    _form(rf"{_MONTHLY}(?:{_DAY_OF_MONTH}|{_NTH}){_AT}(?P<times>{TIMES})", _monthly),
-    _form(rf"(?:on\s+)?(?:{_DAY_OF_MONTH}|{_NTH}){_OF_MONTH}{_AT}(?P<times>{TIMES})", _monthly),
-    _form(r"(?:every|each)\s+(?P<length>.+)", _interval),
-    _form(r"hourly", lambda _reading, _found: Every(HOUR, written="1h")),
-    _form(
-        r"(?P<length>weekly|monthly|yearly)", lambda reading, match: _open_period(reading, _PERIODS[match["length"]])
-    ),
-    _form(rf"(?:at\s+)?(?P<times>{TIMES})", _bare_times),
-    _form(r".+", _bare_length),
+    (r"in\s+(?P<length>.+)", _after),
+    (r"(?P<length>.+?)\s+from\s+now", _after),
+    (rf"(?:on\s+)?(?P<days>{DAYS}){_AT}(?P<times>{TIMES})", _daily),
+    (rf"(?:at\s+)?(?P<times>{TIMES})\s+(?:on\s+)?(?P<days>{DAYS})", _daily),
+    (rf"(?:on\s+)?next\s+(?P<name>{'|'.join(WEEKDAYS)}){_AT}(?P<times>{TIMES})", _next_weekday),
+    (rf"(?:on\s+)?(?P<days>{DAYS})", _day_alone),
+    (r"(?:at\s+|on\s+|once\s+at\s+)?(?P<at>\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*)", _exact),
+    (rf"(?:on\s+|at\s+|once\s+on\s+)?(?:{_DATE}){_AT}(?P<times>{TIMES})", _dated),
+    (rf"(?:at\s+)?(?P<times>{TIMES})\s+(?:on\s+)?(?:{_DATE})", _dated),
+    (rf"(?:on\s+)?(?:{_DATE})", _no_time),
+    (rf"{_MONTHLY}(?:{_DAY_OF_MONTH}|{_NTH}){_AT}(?P<times>{TIMES})", _monthly),
+    (rf"(?:on\s+)?(?:{_DAY_OF_MONTH}|{_NTH}){_OF_MONTH}{_AT}(?P<times>{TIMES})", _monthly),
+    (r"(?:every|each)\s+(?P<length>.+)", _interval),
+    (r"hourly", lambda _reading, _found: Every(HOUR, written="1h")),
+    (r"(?P<length>weekly|monthly|yearly)", lambda reading, match: _open_period(reading, _PERIODS[match["length"]])),
+    (rf"(?:at\s+)?(?P<times>{TIMES})", _bare_times),
+    (r".+", _bare_length),
 )
