@@ -1,6 +1,8 @@
 """Succession: the commit that settles a run in a lane claims the run that waits for its place."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -81,6 +83,30 @@ async def test_capacity_is_never_exceeded(world: World) -> None:
     assert bot.running_max == 3
     assert sorted(set(_slugs(bot))) == sorted({f"lane-{n}" for n in range(12)} | {f"free-{n}" for n in range(6)})
     assert len(bot.fires) == 18
+
+
+@virtual
+async def test_a_run_that_cannot_be_ended_hands_on_no_capacity(world: World) -> None:
+    """It still uses its own, so a run that waits for capacity goes on waiting (seed 10045)."""
+    released = asyncio.Event()
+
+    async def ignore_cancellation() -> None:
+        while not released.is_set():
+            with suppress(asyncio.CancelledError):
+                await released.wait()
+
+    bot = Bot(world)
+    bot.script = [ignore_cancellation, 5 * HOUR]
+    app = await world.open(bot, concurrency_max=2)
+    await app.add("stuck", every("24h", anchor="2026-01-01T01:00:00Z"), lane="desk", timeout="10m")
+    await app.add("long", every("24h", anchor="2026-01-01T01:01:00Z"), timeout="8h")
+    await app.add("late", every("24h", anchor="2026-01-01T01:02:00Z"), catch_up="all")
+    await world.until("01-01 02:00:00")
+    (run,) = await app.runs("stuck")
+    assert (run.outcome, run.is_stuck, _slugs(bot)) == ("unknown", True, ["stuck", "long"])
+    released.set()
+    await world.until("01-01 02:01:00")
+    assert (_slugs(bot), bot.running_max) == (["stuck", "long", "late"], 2)
 
 
 @virtual

@@ -40,6 +40,8 @@ def turns_bad(before: Run | None, after: Run, attempts: Sequence[Attempt]) -> bo
     if after.outcome in _BAD and after.reason != CANCELLED:
         is_given_up = before is not None and before.outcome == "waiting" and before.attempt == after.attempt
         return not is_given_up and after.reason != BUDGET  # a budget that is used up is reported by itself
+    if before is not None and before.outcome == "waiting" and before.attempt == after.attempt:
+        return False  # it waits for something else now, such as a budget: nothing was tried
     return after.outcome == "waiting" and bool(attempts) and attempts[-1].outcome in _FAILED_ATTEMPTS
 
 

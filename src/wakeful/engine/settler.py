@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, Protocol
 
 from wakeful.core.run.effects import Alert
-from wakeful.core.run.results import Ending
+from wakeful.core.run.results import Ending, Unproven
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, Run
 from wakeful.core.time.instants import MINUTE, Instant
 from wakeful.engine.claiming import Claim
@@ -87,10 +87,7 @@ class Settler:
     @property
     def kept_manual(self) -> int:
         """How much of it is kept by manual runs."""
-        return sum(
-            item.run.lane is not None and item.run.priority == PRIORITY_PERSON
-            for item in (*self._settling, *self._queue)
-        )
+        return sum(_hands_on(item) and item.run.priority == PRIORITY_PERSON for item in (*self._settling, *self._queue))
 
     def put(self, run: Run, ending: Ending) -> None:
         """Settle the ending of a run that this node claimed."""
@@ -182,5 +179,12 @@ class Settler:
 
 
 def _in_lanes(ended: Iterable[Ended]) -> int:
-    """How many of these have capacity for a successor. Backfilled runs use none, so they have none to hand on."""
-    return sum(item.run.lane is not None and item.run.priority != PRIORITY_BACKFILL for item in ended)
+    """How many of these have capacity for a successor."""
+    return sum(map(_hands_on, ended))
+
+
+def _hands_on(item: Ended) -> bool:
+    """Whether its capacity is free for the next run of its lane. A backfilled run used none, and one that could not be
+    ended still uses its own."""
+    run, ending = item
+    return run.lane is not None and run.priority != PRIORITY_BACKFILL and not isinstance(ending, Unproven)
