@@ -33,11 +33,11 @@ encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators
 TEXTS_KEPT: Final = 4_096
 """How many definitions are kept as JSON."""
 VIEWS_KEPT: Final = 2_048
-"""How many views are kept. With its rows and its text, one takes 3 to 5 kB."""
+"""How many views are kept. With its rows and its text, one takes 2.5 kB, and more with a long prompt."""
 GLANCE_MAX: Final = 200
 """How many characters of an error the summary of a run shows."""
 GLANCES_KEPT: Final = 8_192
-"""How many summaries are kept, at less than 1 kB each: a timeline has up to 6,000."""
+"""How many summaries are kept, at about 1 kB each: a timeline has up to 6,000."""
 
 
 def as_datetime(at: Instant | None) -> datetime | None:
