@@ -1,5 +1,6 @@
 """What is to come: complete, and when it will really run."""
 
+import json
 from datetime import datetime
 
 import pytest
@@ -169,7 +170,7 @@ async def test_the_time_axis_has_rows_for_the_heartbeat_workflows_and_slots(worl
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "1h", "times": ["12:00"]}}))
     await world.sleep("1m")
     others = await opened.app.timeline_of_others(since=instant("01-01 00:00:00"), until=instant("01-01 13:00:00"))
-    (row,) = [one.to_json() for one in others]
+    (row,) = [json.loads(one.to_text()) for one in others]
     assert (row["slug"], row["status"], [run["outcome"] for run in row["runs"]]) == ("slot:main", "idle", ["succeeded"])
     assert [at[11:16] for at in row["planned"]] == ["05:00", "10:00"]
     assert row["nextRun"] == row["planned"][0]

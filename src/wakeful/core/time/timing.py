@@ -182,7 +182,15 @@ def _latest_until(timing: Timing, t: Instant, since: Instant) -> Instant | None:
 
 def instants_after(timing: Timing, t: Instant) -> Iterator[Instant]:
     """All instants strictly after `t`, in order."""
-    following = next_after(timing, t)
+    first = next_after(timing, t)
+    if isinstance(timing, Every) and timing.without is None and first is not None:
+        last = INSTANT_MAX if timing.until is None else timing.until
+        return iter(range(first, last + 1, timing.every))
+    return _instants_from(timing, first)
+
+
+def _instants_from(timing: Timing, first: Instant | None) -> Iterator[Instant]:
+    following = first
     while following is not None:
         yield following
         following = next_after(timing, following)

@@ -14,7 +14,7 @@ from wakeful.core.schedule.health import TROUBLED, Health
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.features.schedules.compiled import Compiled, read_stored
+from wakeful.features.schedules.compiled import Compiled
 from wakeful.features.schedules.labels import due_cadences
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.views import (
@@ -363,7 +363,7 @@ def _views(
         view_schedule(
             schedule,
             cadence,
-            compiled or read_stored(schedule.schedule_id, schedule.version, schedule.definition),
+            compiled,
             opened.get(cadence.open_run_id) if cadence.open_run_id is not None else None,
             alarms[schedule.schedule_id].due_at if schedule.schedule_id in alarms else None,
             now=now,

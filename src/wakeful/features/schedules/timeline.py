@@ -4,7 +4,7 @@ The cost is bounded by the page size: at most `MARKS_MAX` ledger rows and `MARKS
 schedule. A schedule with more says up to where its data is complete.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -15,7 +15,7 @@ from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
-from wakeful.features.schedules.views import ScheduleView, as_text, glance_json
+from wakeful.features.schedules.views import ScheduleView, as_text, encode, glances_text
 from wakeful.ports.store import ALARM_SCHEDULE, RunGlance, Tx
 
 MARKS_MAX: Final = 120
@@ -45,9 +45,10 @@ class Row(NamedTuple):
     future: UpcomingInstants
     excluded: list[tuple[Instant, Instant]]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_text(self) -> str:
+        """The row as JSON."""
         timing = None if self.view.definition is None else self.view.definition.timing
-        return {
+        head = {
             "slug": self.view.slug,
             "status": self.view.status,
             "health": self.view.health,
@@ -55,12 +56,8 @@ class Row(NamedTuple):
             "createdAt": as_text(self.view.created_at),
             "nextRun": as_text(self.view.next_run),
             "timezone": getattr(timing, "timezone", None),
-            "runs": [glance_json(run) for run in self.past.runs],
-            "wholeSince": format_instant(self.past.whole_since),
-            "planned": [format_instant(at) for at in self.future.instants],
-            "wholeUntil": format_instant(self.future.whole_until),
-            "excluded": [{"from": format_instant(first), "until": format_instant(end)} for first, end in self.excluded],
         }
+        return _row_text(head, self.past, self.future, self.excluded)
 
 
 class Other(NamedTuple):
@@ -71,11 +68,12 @@ class Other(NamedTuple):
     past: RecordedRuns
     future: UpcomingInstants
 
-    def to_json(self) -> dict[str, Any]:
+    def to_text(self) -> str:
+        """The row as JSON."""
         newest = self.past.runs[0] if self.past.runs else None
         ended = next((run for run in self.past.runs if not run.is_open), None)
         since = min((run.planned_at for run in self.past.runs), default=self.past.whole_since)
-        return {
+        head = {
             "slug": self.slug,
             "handler": self.handler,
             "status": newest.outcome if newest is not None and newest.is_open else "idle",
@@ -84,12 +82,23 @@ class Other(NamedTuple):
             "createdAt": format_instant(since),
             "nextRun": format_instant(self.future.instants[0]) if self.future.instants else None,
             "timezone": None,
-            "runs": [glance_json(run) for run in self.past.runs],
-            "wholeSince": format_instant(self.past.whole_since),
-            "planned": [format_instant(at) for at in self.future.instants],
-            "wholeUntil": format_instant(self.future.whole_until),
-            "excluded": [],
         }
+        return _row_text(head, self.past, self.future, [])
+
+
+def _row_text(
+    head: Mapping[str, Any],
+    past: RecordedRuns,
+    future: UpcomingInstants,
+    excluded: Sequence[tuple[Instant, Instant]],
+) -> str:
+    """A row as JSON: written as text, because it is mostly runs whose text is kept."""
+    days = [{"from": format_instant(first), "until": format_instant(end)} for first, end in excluded]
+    return (
+        f'{encode(head)[:-1]},"runs":{glances_text(past.runs)},"wholeSince":"{format_instant(past.whole_since)}",'
+        f'"planned":{encode([format_instant(at) for at in future.instants])},'
+        f'"wholeUntil":"{format_instant(future.whole_until)}","excluded":{encode(days)}}}'
+    )
 
 
 def others(
@@ -182,7 +191,7 @@ def _until(walked: Iterable[tuple[Instant, bool]], until: Instant) -> list[tuple
 
 def _past(newest_first: Sequence[RunGlance], since: Instant, marks: int) -> RecordedRuns:
     shown = newest_first[:marks]
-    kept = [run for run in shown if _end(run) >= since]
+    kept = [run for run in shown if (run.ended_at or 0) >= since or _end(run) >= since]
     is_cut = len(newest_first) > marks and len(kept) == len(shown)
     return RecordedRuns(kept, max(since, min(map(_end, shown))) if is_cut else since)
 

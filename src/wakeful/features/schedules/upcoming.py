@@ -18,7 +18,7 @@ from wakeful.core.schedule.cadence import Cadence, Rules, due_at
 from wakeful.core.schedule.upcoming import Upcoming, UpcomingPage
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import latest_until, next_after, next_n
+from wakeful.core.time.timing import instants_after, latest_until, next_after, next_n
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.labels import due_cadences
 from wakeful.features.schedules.resets import informed
@@ -100,7 +100,7 @@ def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int, t
     settled_from = max(now, cadence.backoff_until or 0, 0 if waiting is None else waiting.next_attempt_at or 0)
     if after >= settled_from:  # nothing known today delays what comes then
         hours = compiled.definition.active_hours
-        walked = islice(_instants(rules, next_after(rules.timing, after)), STEPS_MAX)
+        walked = islice(instants_after(rules.timing, after), STEPS_MAX)
         return list(islice((at for at in walked if hours is None or is_active(hours, at)), count))
     ahead = (
         instant
@@ -154,10 +154,15 @@ def ahead_of(
             yield Upcoming(until, schedule.slug, planned_at), True
         if first_due <= until:
             planned_at, rings_at = next_after(rules.timing, max(until - rules.offset, planned_at)), None
-    while planned_at is not None:
-        due = planned_at + rules.offset if rings_at is None else rings_at
-        yield Upcoming(due, schedule.slug, planned_at), hours is None or is_active(hours, planned_at)
-        planned_at, rings_at = next_after(rules.timing, max(planned_at, now - rules.offset)), None
+    if planned_at is None:
+        return
+    due = planned_at + rules.offset if rings_at is None else rings_at
+    yield Upcoming(due, schedule.slug, planned_at), hours is None or is_active(hours, planned_at)
+    for following in instants_after(rules.timing, max(planned_at, now - rules.offset)):
+        yield (
+            Upcoming(following + rules.offset, schedule.slug, following),
+            hours is None or is_active(hours, following),
+        )
 
 
 def _first(cadence: Cadence, rules: Rules, now: Instant) -> tuple[Instant | None, Instant | None]:
@@ -174,9 +179,3 @@ def _waiting(run: Run | None, now: Instant) -> Run | None:
     """The run, if it waits for a future time."""
     is_ahead = run is not None and run.outcome == "waiting" and (run.next_attempt_at or 0) > now
     return run if is_ahead else None
-
-
-def _instants(rules: Rules, at: Instant | None) -> Iterator[Instant]:
-    while at is not None:
-        yield at
-        at = next_after(rules.timing, at)

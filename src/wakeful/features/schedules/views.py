@@ -1,12 +1,12 @@
 """Views of schedules and runs: values for Python, one JSON shape for everything else."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from wakeful.core.money.spending import Spending, cost_json
 from wakeful.core.run.runs import ERRORS, Attempt, Outcome, Run, RungName, Trigger
@@ -20,7 +20,7 @@ from wakeful.core.self_scheduling.proposals import Lineage, Ownership, Proposal
 from wakeful.core.time.instants import DAY, SECOND, Instant, format_instant, format_optional
 from wakeful.core.time.timing import Once, next_after
 from wakeful.core.time.timing_words import describe
-from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.backfills import BackfilledRun
 from wakeful.ports.cancels import CancelRequest
@@ -32,8 +32,12 @@ encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators
 """JSON as it is sent: without spaces; NaN and infinity are errors."""
 TEXTS_KEPT: Final = 4_096
 """How many definitions are kept as JSON."""
+VIEWS_KEPT: Final = 2_048
+"""How many views are kept. With its rows and its text, one takes 2.5 kB, and more with a long prompt."""
 GLANCE_MAX: Final = 200
 """How many characters of an error the summary of a run shows."""
+GLANCES_KEPT: Final = 8_192
+"""How many summaries are kept, at about 1 kB each: a timeline has up to 6,000."""
 
 
 def as_datetime(at: Instant | None) -> datetime | None:
@@ -178,7 +182,7 @@ class RunView:
         return out
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots: it keeps its text
 class ScheduleView:
     """A schedule and its current state."""
 
@@ -216,8 +220,14 @@ class ScheduleView:
         """The full definition, with the read-only fields."""
         return dict(json.loads(self.to_text()))
 
-    def to_text(self, **more: Any) -> str:
-        """`to_json` as text, with more fields: the definition's part is written once for each version."""
+    def to_text(self, *, cost: Mapping[str, Any] | None = None, **more: str) -> str:
+        """`to_json` as text, with another cost, and with more fields, whose values are JSON text already."""
+        text = self._text if cost is None else replace(self, cost=cost)._text
+        return "".join([text[:-1], *(f',"{name}":{value}' for name, value in more.items()), "}"])
+
+    @cached_property
+    def _text(self) -> str:
+        """The definition's part is written once for each version."""
         written = _broken_text(self.stored) if self.definition is None else _definition_text(self.stored)
         head = {"slug": self.slug, "enabled": self.enabled}
         state = {
@@ -239,7 +249,6 @@ class ScheduleView:
             "approval": self.approval,
             "cost": self.cost,
             "node": self.node,
-            **more,
         }
         return f"{encode(head)[:-1]},{written[1:-1]},{encode(state)[1:]}"
 
@@ -295,10 +304,28 @@ def view_proposal(proposal: Proposal) -> ScheduleView:
     )
 
 
+class _Moment(NamedTuple):
+    """What a view shows that depends on the time and the terms, not only on the stored rows."""
+
+    health: Health
+    next_at: Instant | None
+    cost: tuple[tuple[str, Any], ...] | None
+
+
+class _Rows(NamedTuple):
+    """The stored rows behind a view."""
+
+    schedule: Schedule
+    cadence: Cadence
+    open_run: Run | None
+    ownership: Ownership | None
+    node: str | None
+
+
 def view_schedule(
     schedule: Schedule,
     cadence: Cadence,
-    compiled: Compiled | Broken,
+    compiled: Compiled | None,
     open_run: Run | None,
     rings_at: Instant | None,
     *,
@@ -308,14 +335,30 @@ def view_schedule(
     node: str | None = None,
     spending: Spending | None = None,
 ) -> ScheduleView:
-    """Build the view of a schedule."""
+    """The view of a schedule: the same object as before if nothing has changed. `compiled` is given if it was just
+    written."""
+    known = compiled or read_stored(schedule.schedule_id, schedule.version, schedule.definition)
+    rows = _Rows(schedule, cadence, open_run, ownership, node)
+    cost = cost_json(spending, now) if spending is not None or _is_prompt(known) else None
+    moment = _Moment(
+        health_of(cadence, open_run, rings_at, is_broken=isinstance(known, Broken), now=now),
+        _next_at(rows, known, rings_at, terms),
+        None if cost is None else tuple(cost.items()),
+    )
+    return _kept_view(rows, moment) if compiled is None and isinstance(known, Compiled) else _view(rows, moment, known)
+
+
+@lru_cache(maxsize=VIEWS_KEPT)
+def _kept_view(rows: _Rows, moment: _Moment) -> ScheduleView:
+    """A page shows the same schedules again and again, and most have not changed."""
+    schedule = rows.schedule
+    return _view(rows, moment, read_stored(schedule.schedule_id, schedule.version, schedule.definition))
+
+
+def _view(rows: _Rows, moment: _Moment, compiled: Compiled | Broken) -> ScheduleView:
+    schedule, cadence, open_run, ownership, node = rows
     status = _status(cadence, compiled, open_run)
-    waiting_until = open_run.next_attempt_at if open_run is not None and open_run.outcome == "waiting" else None
-    # Instants before the retry of a waiting run are skipped or queued behind it.
-    next_at = _next_start(cadence, compiled, rings_at, terms) if waiting_until is None else waiting_until
     reason = cadence.state_reason
-    if cadence.state == "paused":
-        next_at = _after_pause(cadence, compiled, terms)
     if status == "paused" and cadence.resume_at is not None:
         reason = f"until {format_instant(cadence.resume_at)}"
     if status == "waiting" and open_run is not None:
@@ -327,10 +370,10 @@ def view_schedule(
         slug=schedule.slug,
         definition=compiled.definition if isinstance(compiled, Compiled) else None,
         status=status,
-        health=health_of(cadence, open_run, rings_at, is_broken=isinstance(compiled, Broken), now=now),
+        health=moment.health,
         status_reason=compiled.reason if isinstance(compiled, Broken) else reason,
         enabled=cadence.state not in ("disabled", "done"),
-        next_run=as_datetime(next_at),
+        next_run=as_datetime(moment.next_at),
         last_run=as_datetime(last_run_at),
         last_result=_last_result(last_outcome),
         last_outcome=last_outcome,
@@ -346,8 +389,19 @@ def view_schedule(
         owner=None if ownership is None else ownership.owner,
         lineage=None if ownership is None else ownership.lineage,
         approval=None if ownership is None else ownership.approval,
-        cost=cost_json(spending, now) if spending is not None or _is_prompt(compiled) else None,
+        cost=None if moment.cost is None else dict(moment.cost),
     )
+
+
+def _next_at(rows: _Rows, compiled: Compiled | Broken, rings_at: Instant | None, terms: Terms) -> Instant | None:
+    """When it starts next."""
+    if rows.cadence.state == "paused":
+        return _after_pause(rows.cadence, compiled, terms)
+    waiting = rows.open_run if rows.open_run is not None and rows.open_run.outcome == "waiting" else None
+    # Instants before the retry of a waiting run are skipped or queued behind it.
+    if waiting is not None and waiting.next_attempt_at is not None:
+        return waiting.next_attempt_at
+    return _next_start(rows.cadence, compiled, rings_at, terms)
 
 
 def _is_prompt(compiled: Compiled | Broken) -> bool:
@@ -463,8 +517,10 @@ def _first(deliveries: Sequence[RunDelivery], suppressed: str | None) -> RunDeli
     return next(iter(replies or deliveries), None)
 
 
-def glance_json(run: RunGlance) -> dict[str, Any]:
-    """The summary of a run for charts; the full run is at /api/runs/{id}."""
+@lru_cache(maxsize=GLANCES_KEPT)
+def glance_text(run: RunGlance) -> str:
+    """The summary of a run for charts, as JSON; the full run is at /api/runs/{id}. A run that has ended is shown many
+    times and hardly ever changes."""
     out: dict[str, Any] = {
         "runId": str(run.run_id),
         "plannedAt": format_instant(run.planned_at),
@@ -478,7 +534,12 @@ def glance_json(run: RunGlance) -> dict[str, Any]:
     if run.instants > 1:
         until = run.planned_at if run.planned_until is None else run.planned_until
         out |= {"count": run.instants, "plannedUntil": format_instant(until)}
-    return out
+    return encode(out)
+
+
+def glances_text(runs: Iterable[RunGlance]) -> str:
+    """Summaries of runs as a JSON array."""
+    return f"[{','.join(map(glance_text, runs))}]"
 
 
 def _reasons(run: Run) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from wakeful.features.schedules.ledger import Search
 from wakeful.features.schedules.queries import Choice, chosen
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.timeline import latest
-from wakeful.features.schedules.views import ScheduleView, as_text, encode, glance_json
+from wakeful.features.schedules.views import ScheduleView, as_text, encode, glances_text
 from wakeful.ports.store import Tx
 from wakeful.server.http import shapes
 from wakeful.server.http.etags import etag_of, if_match, if_match_existing, if_none_match
@@ -314,14 +314,14 @@ def _page_text(tx: Tx, choice: Choice, *, recent: int, now: Instant, terms: Term
     page = chosen(tx, choice, now=now, terms=terms)
     runs = latest(tx, page.schedules, limit=recent) if recent else {}
     shown = (
-        view.to_text(recent=[glance_json(run) for run in runs.get(view.slug, ())]) if recent else view.to_text()
+        view.to_text(recent=glances_text(runs.get(view.slug, ()))) if recent else view.to_text()
         for view in page.schedules
     )
     return f'{{"schedules":[{",".join(shown)}],"next":{encode(page.next)}}}'
 
 
 async def _shown(app: Wakeful, view: ScheduleView) -> Response:
-    cost = await app.cost_of(view) or view.cost
+    cost = await app.cost_of(view)
     return JsonText(view.to_text(cost=cost), headers={"ETag": etag_of(view)})
 
 
@@ -332,10 +332,10 @@ def warning_header(warnings: Sequence[str]) -> dict[str, str]:
 
 async def _written(app: Wakeful, written: WrittenSchedule, *, is_rehearsal: bool) -> Response:
     view = written.view
-    cost = await app.cost_of(view) or view.cost
+    cost = await app.cost_of(view)
     headers = {"ETag": etag_of(view), **warning_header(written.warnings)}
     if is_rehearsal:
-        times = [format_instant(at) for at in written.next_times]
+        times = encode([format_instant(at) for at in written.next_times])
         return JsonText(view.to_text(cost=cost, next=times), 200, headers)
     if written.is_created:
         headers["Location"] = f"/api/schedule/{view.slug}"

@@ -56,15 +56,10 @@ def routes(app: Wakeful) -> APIRouter:
         def page(tx: Tx, now: Instant) -> str:
             chosen = queries.chosen(tx, choice, now=now, terms=app.terms)
             rows = timeline.rows(tx, chosen.schedules, now=now, since=first, until=last, terms=app.terms)
-            return encode(
-                {
-                    "since": format_instant(first),
-                    "until": format_instant(last),
-                    "now": format_instant(now),
-                    "rows": [row.to_json() for row in rows],
-                    "others": [row.to_json() for row in shown],
-                    "next": chosen.next,
-                }
+            head = {"since": format_instant(first), "until": format_instant(last), "now": format_instant(now)}
+            return (
+                f'{encode(head)[:-1]},"rows":[{",".join(row.to_text() for row in rows)}],'
+                f'"others":[{",".join(row.to_text() for row in shown)}],"next":{encode(chosen.next)}}}'
             )
 
         return JsonText(await app.look(page))

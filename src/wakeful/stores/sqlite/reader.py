@@ -33,7 +33,8 @@ class ReaderThreads:
         self._path = path
         self._loop = asyncio.get_running_loop()
         self._ended = [self._loop.create_future() for _ in range(n)]
-        self._waiting: SimpleQueue[Call | None] = SimpleQueue()
+        self._gathered: list[Call] = []
+        self._waiting: SimpleQueue[list[Call] | None] = SimpleQueue()
         self._threads = [
             Thread(target=self._drive, args=(ended,), name="wakeful-reader", daemon=True) for ended in self._ended
         ]
@@ -41,9 +42,18 @@ class ReaderThreads:
             thread.start()
 
     def submit(self, call: Call) -> None:
-        self._waiting.put(call)
+        """Operations of one pass of the loop are handed over together, because each hand-over wakes a thread."""
+        self._gathered.append(call)
+        if len(self._gathered) == 1:
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        calls, self._gathered = self._gathered, []
+        for first in range(0, len(calls), TOGETHER_MAX):
+            self._waiting.put(calls[first : first + TOGETHER_MAX])
 
     async def close(self) -> None:
+        self._hand_over()
         for _ in self._threads:
             self._waiting.put(None)
         await asyncio.shield(asyncio.gather(*self._ended))
@@ -64,16 +74,16 @@ class ReaderThreads:
         self._post(ended.set_result, None)
 
     def _gather(self) -> list[Call]:
-        """Wait for an operation, and take others that wait already; empty at the end."""
+        """Wait for operations, and take others that wait already; empty at the end."""
         calls: list[Call] = []
         with suppress(Empty):
             while len(calls) < TOGETHER_MAX:
-                call = self._waiting.get_nowait() if calls else self._waiting.get()
-                if call is None:
+                handed = self._waiting.get_nowait() if calls else self._waiting.get()
+                if handed is None:
                     if calls:
                         self._waiting.put(None)
                     break
-                calls.append(call)
+                calls += handed
         return calls
 
     def _serve(self, opened: Opened, calls: Sequence[Call]) -> None:
