@@ -23,6 +23,7 @@ from wakeful.engine.recovery import is_trusted, turn_back
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.side_tasks import SideTasks
+from wakeful.engine.urgent_store import UrgentStore
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
@@ -52,7 +53,7 @@ class Engine:
         on_alert: Callable[[Alert], None] | None = None,
         sink: Sink | None = None,
     ) -> None:
-        self._store = store
+        self._store = UrgentStore(store)
         self._clock = clock
         self._hooks = hooks
         self._limits = limits or Limits()
@@ -62,9 +63,9 @@ class Engine:
         # Called before this node enters: repairs a store that is a copy or was rolled back.
         self.adopt: Callable[[Instant], Awaitable[object]] | None = None
         self._membership = Membership(
-            store, clock, hooks, identity, self._limits, alert=self.alert, ring_bell=self._bell.set
+            self._store, clock, hooks, identity, self._limits, alert=self.alert, ring_bell=self._bell.set
         )
-        self._settler = Settler(store, clock, hooks, self)
+        self._settler = Settler(self._store, clock, hooks, self)
         self._runner = Runner(
             hooks,
             clock,
