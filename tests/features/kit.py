@@ -63,14 +63,14 @@ class Tap:
         self.loses_answer = False  # of the next write, which is committed
         self.last: int | None = None  # nothing happens any more once this many were committed
 
-    async def write(self, operation: Callable[[Tx], T]) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         self.writes += 1
         if self.is_down:
             raise StoreUnavailable("the disk is full")
         error, self.fails_next = self.fails_next, None
         if error is not None:
             raise error
-        answer = None if self.is_over(0) else await self._inner.write(operation)
+        answer = None if self.is_over(0) else await self._inner.write(operation, is_urgent=is_urgent)
         if self.loses_answer:
             self.loses_answer = False
             raise StoreUnavailable("the connection was lost")
@@ -82,8 +82,8 @@ class Tap:
         """Whether the last commit was made, or asked for."""
         return self.last is not None and self.writes > self.last - room
 
-    async def read(self, operation: Callable[[Tx], T]) -> T:
-        return await self._inner.read(operation)
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
+        return await self._inner.read(operation, is_urgent=is_urgent)
 
     async def hold_clock(self) -> bool:
         return await self._inner.hold_clock()

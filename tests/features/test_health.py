@@ -156,7 +156,7 @@ async def test_whether_the_store_can_be_written(world: World) -> None:
     assert (refused.level, refused.sentence) == ("bad", "cannot write to the store: the disk is full")
     app.store.is_down = False
 
-    async def hang(operation: object) -> None:
+    async def hang(operation: object, *, is_urgent: bool = False) -> None:
         await world.clock.sleep(HOUR)
 
     app.store.write = hang  # type: ignore[method-assign,assignment]

@@ -44,13 +44,13 @@ class Tap:
         self.inner = inner
         self.is_cut = False
 
-    async def write(self, operation: Callable[[Tx], T]) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         self._check()
-        return await self.inner.write(operation)
+        return await self.inner.write(operation, is_urgent=is_urgent)
 
-    async def read(self, operation: Callable[[Tx], T]) -> T:
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         self._check()
-        return await self.inner.read(operation)
+        return await self.inner.read(operation, is_urgent=is_urgent)
 
     async def hold_clock(self) -> bool:
         return await self.inner.hold_clock()

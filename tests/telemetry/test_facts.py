@@ -299,12 +299,12 @@ class _Again:
     def __init__(self, inner: SqliteStore) -> None:
         self._inner = inner
 
-    async def write(self, operation: Any) -> Any:
+    async def write(self, operation: Any, *, is_urgent: bool = False) -> Any:
         def twice(tx: Any) -> Any:
             operation(tx)
             return operation(tx)
 
-        return await self._inner.write(twice)
+        return await self._inner.write(twice, is_urgent=is_urgent)
 
     async def close(self) -> None:
         await self._inner.close()

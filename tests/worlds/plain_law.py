@@ -23,13 +23,13 @@ def watch_plain_path(store: SqliteStore, report: Report, terms: Callable[[], Ter
     """Compare every commit of the plain path from now on."""
     write = store.write
 
-    async def watched(operation: Callable[[Tx], Any]) -> Any:
+    async def watched(operation: Callable[[Tx], Any], *, is_urgent: bool = False) -> Any:
         def look(tx: Any) -> Any:
             if not isinstance(tx.plain, _Watched):
                 tx.plain = _Watched(tx, tx.plain, report, terms)
             return operation(tx)
 
-        return await write(look)
+        return await write(look, is_urgent=is_urgent)
 
     store.write = watched  # type: ignore[method-assign, assignment]
 

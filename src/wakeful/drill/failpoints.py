@@ -84,11 +84,11 @@ class FailingStore:
         """Set the failpoint; None: remove it."""
         self._failpoint, self._left = failpoint, 0 if failpoint is None else failpoint.number
 
-    async def write(self, operation: Callable[[Tx], T]) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         name = name_of(operation)
         failpoint = self._failpoint
         if failpoint is None or failpoint.operation != name:
-            answer = await self._inner.write(operation)
+            answer = await self._inner.write(operation, is_urgent=is_urgent)
             self._count(name, operation, answer)
             return answer
         if failpoint.act == "freeze":

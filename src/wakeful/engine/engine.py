@@ -19,10 +19,12 @@ from wakeful.engine.claiming import Claim, Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits, manual_max
 from wakeful.engine.membership import Identity, Load, Membership
-from wakeful.engine.recovery import is_trusted, turn_back
+from wakeful.engine.pruning import PRUNE_PAUSE, Pruner, PruneRequest
+from wakeful.engine.recovery import turn_back
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.side_tasks import SideTasks
+from wakeful.engine.urgent_store import UrgentStore
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
@@ -33,10 +35,7 @@ log = logging.getLogger("wakeful.engine")
 CLOCK_RETRY: Final = SECOND
 EMPTY_PAUSE_MIN: Final = 2
 EMPTY_TICKS_MAX: Final = 12
-PRUNE_STEP: Final = 500
-TOTAL_STEP: Final = 2_000
 CANCEL_LOOK_EVERY: Final = SECOND // 2
-PRUNE_PAUSE: Final = SECOND
 
 
 class Engine:
@@ -52,7 +51,7 @@ class Engine:
         on_alert: Callable[[Alert], None] | None = None,
         sink: Sink | None = None,
     ) -> None:
-        self._store = store
+        self._store = UrgentStore(store)
         self._clock = clock
         self._hooks = hooks
         self._limits = limits or Limits()
@@ -62,9 +61,9 @@ class Engine:
         # Called before this node enters: repairs a store that is a copy or was rolled back.
         self.adopt: Callable[[Instant], Awaitable[object]] | None = None
         self._membership = Membership(
-            store, clock, hooks, identity, self._limits, alert=self.alert, ring_bell=self._bell.set
+            self._store, clock, hooks, identity, self._limits, alert=self.alert, ring_bell=self._bell.set
         )
-        self._settler = Settler(store, clock, hooks, self)
+        self._settler = Settler(self._store, clock, hooks, self)
         self._runner = Runner(
             hooks,
             clock,
@@ -75,13 +74,13 @@ class Engine:
             ending_grace=self._limits.ending_grace,
         )
         self._side_tasks = SideTasks(store, clock, self._bell.set)
+        self._pruner = Pruner(store, self._limits.prune_every, self._bell.set)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False
         self._is_full = False  # at the last tick there was no capacity for everything that was due
         self._sleeps_until: int | None = None  # monotonic; None while it ticks
         self._last: Moment | None = None
-        self._prune_at = 0
         self._steady_since = 0
         self._gap_reason = "outage"
         self._empty_ticks = 0
@@ -130,7 +129,8 @@ class Engine:
     @property
     def under_way(self) -> dict[asyncio.Task[None], str]:
         """The tasks that perform or settle something now, each with a readable name."""
-        return self._runner.under_way | self._side_tasks.under_way | self._settler.under_way
+        others = self._settler.under_way | self._pruner.under_way
+        return self._runner.under_way | self._side_tasks.under_way | others
 
     def change_limits(
         self, *, concurrency_max: int, shutdown_grace: Duration, ledger_days: int, labels: frozenset[str]
@@ -144,7 +144,7 @@ class Engine:
         self._membership.ledger_days = ledger_days
         self._membership.renew_at = 0  # the lease row shows our capacity and labels to other nodes
         if is_forgetting:
-            self._prune_at = 0
+            self._pruner.look_at(0)
         self._bell.set()
 
     def publish_terms(self, terms: str) -> None:
@@ -202,6 +202,7 @@ class Engine:
             self._loop_task.cancel()
             await asyncio.wait([self._loop_task])
             self._loop_task = None
+        await self._pruner.stop()
         await self._within(self._limits.store_grace, self._membership.leave())
 
     # --- the loop ----------------------------------------------------------------------------------------------------
@@ -229,8 +230,7 @@ class Engine:
         self._runner.end_overdue(moment.monotonic)
         await self._end_cancelled(moment)
         self._side_tasks.end_overdue(moment.monotonic)
-        if moment.monotonic >= self._prune_at:
-            await self._prune(moment)
+        self._prune(moment)
         node_id = self.node_id
         if node_id is None:
             return moment.monotonic + CLOCK_RETRY
@@ -300,10 +300,10 @@ class Engine:
             return await claim_one_by_one(self._store, self._hooks, request), True
 
     def _next_look(self, moment: Moment, next_due_at: Instant | None) -> int:
-        candidates = [moment.monotonic + self._limits.sleep_max, self._membership.renew_at, self._prune_at]
+        candidates = [moment.monotonic + self._limits.sleep_max, self._membership.renew_at]
         if self._is_cancel_look_due:
             candidates.append(self._cancels_at)
-        deadlines = (self._runner.next_deadline(), self._side_tasks.next_deadline())
+        deadlines = (self._runner.next_deadline(), self._side_tasks.next_deadline(), self._pruner.next_at)
         candidates += [deadline for deadline in deadlines if deadline is not None]
         if self._in_use >= self._limits.concurrency_max:
             candidates.append(moment.monotonic + TRY_AGAIN)  # free capacity sets the bell; this covers side tasks
@@ -384,7 +384,7 @@ class Engine:
         moment = self._clock.read()
         await self._membership.enter(moment, capacity=self._limits.concurrency_max)
         self._steady_since = moment.monotonic
-        self._prune_at = moment.monotonic + PRUNE_PAUSE
+        self._pruner.look_at(moment.monotonic + PRUNE_PAUSE)
         self._last = None
         return True
 
@@ -406,28 +406,17 @@ class Engine:
 
     # --- the ledger --------------------------------------------------------------------------------------------------
 
-    async def _prune(self, moment: Moment) -> None:
-        """Add up and delete one small batch of the ledger, so that the writer is never held long."""
+    def _prune(self, moment: Moment) -> None:
+        """Start the next batch, if it is due and the clock can be used for it."""
+        next_at = self._pruner.next_at
+        if next_at is None or moment.monotonic < next_at:
+            return
+        if self.node_id is None or self._membership.is_clock_unset(moment.now):
+            self._pruner.look_at(moment.monotonic + self._limits.prune_every)
+            return
+        before = moment.now - self._limits.ledger_days * DAY
         steady_for = moment.monotonic - self._steady_since
-
-        def prune(tx: Tx) -> int:
-            totalled = tx.totals.advance(now=moment.now, limit=TOTAL_STEP)
-            more = totalled if totalled == TOTAL_STEP else 0
-            if not is_trusted(tx, moment.now, steady_for=steady_for):
-                return more
-            before = moment.now - self._limits.ledger_days * DAY
-            tx.nodes.prune(before=before)
-            steps = (
-                *(tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune),
-                *(tx.charges.prune, tx.cancels.prune, tx.merged_runs.prune, tx.backfills.prune),
-            )
-            found = (step(before=before, limit=PRUNE_STEP, since=self._membership.kept_since) for step in steps)
-            return max(more, *found)
-
-        pruned = 0
-        if self.node_id is not None and not self._membership.is_clock_unset(moment.now):
-            pruned = await self._store.write(prune)
-        self._prune_at = moment.monotonic + (PRUNE_PAUSE if pruned else self._limits.prune_every)
+        self._pruner.start(moment, PruneRequest(before, self._membership.kept_since, steady_for))
 
     async def _mark(self, marks: list[Mark]) -> list[bool]:
         node_id = self.node_id

@@ -69,7 +69,7 @@ class EventingStore:
         self._clock = clock
         self._stopwatch = stopwatch  # for measuring only
 
-    async def write(self, operation: Callable[[Tx], T]) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         def recorded(tx: Tx) -> tuple[T, list[Change]]:
             tx.changes.clear()
             answer = operation(tx)
@@ -77,7 +77,7 @@ class EventingStore:
 
         began = self._stopwatch()
         try:
-            answer, changes = await self._store.write(recorded)
+            answer, changes = await self._store.write(recorded, is_urgent=is_urgent)
         except StoreUnavailable:
             self._sink.tell([CommitTimed(self._clock.read().now, self._stopwatch() - began, False)])
             raise
@@ -96,8 +96,8 @@ class EventingStore:
             facts = []
         self._sink.tell([*facts, CommitTimed(at, seconds, True)])
 
-    async def read(self, operation: Callable[[Tx], T]) -> T:
-        return await self._store.read(operation)
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
+        return await self._store.read(operation, is_urgent=is_urgent)
 
     async def hold_clock(self) -> bool:
         return await self._store.hold_clock()

@@ -238,11 +238,12 @@ class Tx(Protocol):
 class Store(Protocol):
     """Durable storage."""
 
-    async def write(self, operation: Callable[[Tx], T]) -> T:
-        """Run a function in a transaction; returns after the commit."""
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
+        """Run a function in a transaction; returns after the commit. An urgent one goes ahead of others that wait: a
+        claim or the renewal of a lease must not wait for the commands of many clients."""
         ...
 
-    async def read(self, operation: Callable[[Tx], T]) -> T:
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Run a function on a consistent snapshot, without changing anything."""
         ...
 

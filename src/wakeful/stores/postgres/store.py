@@ -24,7 +24,7 @@ T = TypeVar("T")
 log = logging.getLogger("wakeful.store")
 
 # Enough that a claim, a settlement, a batch of marks and a command never wait for each other, and few enough that ten
-# nodes stay well below a server's usual hundred connections.
+# nodes stay well below a server's usual hundred connections. Commands and requests use all but one of them.
 WRITERS: Final = 4
 READERS: Final = 2
 
@@ -41,7 +41,11 @@ class PostgresStore:
         uncertain = UncertainCommits()
         monotonic = connector.monotonic
         self._writers = Workers(
-            "wakeful-writer", writers, lambda: WriterWorker(connector, clock.set_by, uncertain, notify), monotonic
+            "wakeful-writer",
+            writers,
+            lambda: WriterWorker(connector, clock.set_by, uncertain, notify),
+            monotonic,
+            kept_free=1 if writers > 1 else 0,
         )
         self._readers = Workers("wakeful-reader", readers, lambda: ReaderWorker(connector, _ignore), monotonic)
         self._listener = Workers("wakeful-listener", 1, lambda: ListenerWorker(connector, token), monotonic)
@@ -69,14 +73,14 @@ class PostgresStore:
         """The clock that all nodes of this database share."""
         return self._clock
 
-    async def write(self, operation: Callable[[StoreTx], T]) -> T:
+    async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
         committed."""
-        return await self._ask(self._writers, operation)
+        return await self._ask(self._writers, operation, is_urgent=is_urgent)
 
-    async def read(self, operation: Callable[[StoreTx], T]) -> T:
+    async def read(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Run a function on a consistent snapshot, without changing anything."""
-        return await self._ask(self._readers, operation)
+        return await self._ask(self._readers, operation, is_urgent=is_urgent)
 
     async def hold_clock(self) -> bool:
         """Always True: every node ticks, and leases show which are alive."""
@@ -114,11 +118,11 @@ class PostgresStore:
         for workers in (self._writers, self._readers, self._listener):
             await workers.close()
 
-    async def _ask(self, workers: Workers, operation: Callable[[Any], T]) -> T:
+    async def _ask(self, workers: Workers, operation: Callable[[Any], T], *, is_urgent: bool = False) -> T:
         if self._is_closed:
             raise StoreUnavailable(f"{self._address.in_words} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        workers.submit(Call(operation, future))
+        workers.submit(Call(operation, future, is_urgent))
         return await future
 
 

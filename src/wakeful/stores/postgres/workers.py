@@ -1,10 +1,10 @@
 """Threads that run operations, with one connection each. They are started on demand."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Condition, Lock, Thread
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 CLOSE_WITHIN: Final = 10.0
@@ -19,6 +19,7 @@ class Call(NamedTuple):
 
     operation: Callable[[Any], Any]
     future: "asyncio.Future[Any]"
+    is_urgent: bool = False
 
 
 class ConnectionWorker(Protocol):
@@ -30,49 +31,83 @@ class ConnectionWorker(Protocol):
 
 
 class Workers:
-    """At most `n` threads on one queue; each result is set on the loop of its caller."""
+    """At most `n` threads, which take urgent calls first, and others in the order they came; each result is set on the
+    loop of its caller. `kept_free` of the threads take urgent calls only: even if all others wait for a lock, a claim
+    or the renewal of a lease does not."""
 
     def __init__(
-        self, name: str, n: int, make_worker: Callable[[], ConnectionWorker], monotonic: Callable[[], float]
+        self,
+        name: str,
+        n: int,
+        make_worker: Callable[[], ConnectionWorker],
+        monotonic: Callable[[], float],
+        *,
+        kept_free: int = 0,
     ) -> None:
         self._name = name
         self._n = n
+        self._others_max = n - kept_free
         self._make_worker = make_worker
         self._monotonic = monotonic
-        self._waiting: SimpleQueue[Call | None] = SimpleQueue()
+        self._urgent: deque[Call] = deque()
+        self._others: deque[Call] = deque()
         self._threads: list[Thread] = []
-        self._lock = Lock()
         self._unanswered = 0
+        self._serving_others = 0
+        self._idle = 0
+        self._is_closing = False
+        self._lock = Lock()
+        self._news = Condition(self._lock)
 
     def submit(self, call: Call) -> None:
+        thread = None
         with self._lock:
             self._unanswered += 1
-            is_short = self._unanswered > len(self._threads) and len(self._threads) < self._n
-            if is_short:
+            (self._urgent if call.is_urgent else self._others).append(call)
+            if not call.is_urgent and self._serving_others >= self._others_max:
+                pass  # one of those that serve others takes it next
+            elif self._idle > 0:
+                self._idle -= 1
+                self._news.notify()
+            elif len(self._threads) < self._n:
                 thread = Thread(target=self._drive, name=self._name, daemon=True)
                 self._threads.append(thread)
-        self._waiting.put(call)
-        if is_short:
+        if thread is not None:
             thread.start()
 
     async def close(self) -> None:
         """Finish what was submitted, then close the connections."""
         with self._lock:
+            self._is_closing = True
             threads, self._threads = self._threads, []
-        for _ in threads:
-            self._waiting.put(None)
+            self._news.notify_all()
         await asyncio.to_thread(_join, threads, self._monotonic)
 
     def _drive(self) -> None:
         worker = self._make_worker()
-        while (call := self._waiting.get()) is not None:
+        while (call := self._next()) is not None:
             fate = _served(worker, call.operation)
             with self._lock:
                 self._unanswered -= 1
+                self._serving_others -= not call.is_urgent
             with suppress(RuntimeError):  # the loop is closed, so there is no caller any more
                 call.future.get_loop().call_soon_threadsafe(_answer, call.future, fate)
             del call, fate  # an idle worker keeps nothing of the last operation alive
         worker.close()
+
+    def _next(self) -> Call | None:
+        """Wait for the next call that this thread may take; None: the store is closed, and there is none left."""
+        with self._lock:
+            while True:
+                if self._urgent:
+                    return self._urgent.popleft()
+                if self._others and self._serving_others < self._others_max:
+                    self._serving_others += 1
+                    return self._others.popleft()
+                if self._is_closing:
+                    return None
+                self._idle += 1  # whoever wakes this thread subtracts it again, so that nobody counts on it twice
+                self._news.wait()
 
 
 def _served(worker: ConnectionWorker, operation: Callable[[Any], Any]) -> Fate:

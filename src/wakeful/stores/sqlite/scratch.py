@@ -51,7 +51,7 @@ class ScratchStore:
         self._connection.execute("COMMIT")
         return result
 
-    async def write(self, operation: Callable[[StoreTx], T]) -> T:
+    async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Run a function in the next iteration of the loop, together with what else is submitted until then. The caller
         continues in the iteration after it. With one iteration more or less, another run may be the first in its lane
         of two that are due in the same millisecond: `SqliteStore.open_inline` takes as many."""
@@ -70,7 +70,7 @@ class ScratchStore:
         """The process that uses the store died: what it submitted is not written."""
         self._waiting.clear()
 
-    async def read(self, operation: Callable[[StoreTx], T]) -> T:
+    async def read(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Like `write`, but each alone."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         future.get_loop().call_soon(self._conclude, partial(operation, self.tx), future)

@@ -83,16 +83,16 @@ class SqliteStore:
         steps = GroupCommit(opened, lambda: _reopen(where, synchronous))
         return cls(where, InlineWriter(steps, hook, die), reader, clock)
 
-    async def write(self, operation: Callable[[StoreTx], T]) -> T:
+    async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
-        committed."""
+        committed. Everything that waits is in the next commit, so nothing has to go ahead."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._writer.submit(Call(operation, future))
         return await future
 
-    async def read(self, operation: Callable[[StoreTx], T]) -> T:
+    async def read(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Run a function on a consistent snapshot, without changing anything."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")
