@@ -1,9 +1,8 @@
 // Nodes and health: the nodes, the state of the clock, findings, and the settings in effect.
 
-import { get } from "../lib/api.js";
+import { get, has } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { countProblems } from "../lib/health.js";
-import { has } from "../lib/routes.js";
 import { count } from "../lib/text.js";
 import { length, localised, when } from "../lib/time.js";
 import { chip } from "../parts/marks.js";
