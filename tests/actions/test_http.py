@@ -18,7 +18,7 @@ from wakeful.core.run.results import Done, Failed, Throttled
 from wakeful.core.schedule.actions import OUTPUT_MAX, Http
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.integrations.actions.http import READ_MAX, HttpAction
-from wakeful.integrations.net.retry_after import RETRY_AFTER_MAX, retry_after
+from wakeful.integrations.net.exchange import RETRY_AFTER_MAX, retry_after
 from wakeful.ports.action import FencedOff, Fire
 from wakeful.ports.clock import Moment
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,9 +18,10 @@ from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 
 if TYPE_CHECKING:
-    from wakeful.config import Settings
+    from wakeful.config import Loaded, Settings
     from wakeful.core.errors import FieldError
     from wakeful.core.schedule.actions import Prompt
+
 
 TIMES_SHOWN: Final = 5
 FILE_MAX: Final = 1024 * 1024
@@ -94,7 +98,6 @@ def _content(file: Path) -> str:
 
 def _check_settings(invocation: Invocation, file: Path) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     from wakeful.cli.agent_states import states_of
-    from wakeful.cli.withheld import withheld_by
     from wakeful.config import SettingsRefused, load
     from wakeful.features.workflows.modules import try_out
     from wakeful.observe.otlp import missing_extra
@@ -210,3 +213,42 @@ def _settings_of(home: Path) -> Settings:
         return load(home).settings
     except SettingsRefused:  # the file in question is another one
         return Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Which secret variables one kind of program gets."""
+
+    to: str
+    withheld: list[str]
+    passed: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"to": self.to, "withheld": self.withheld, "passed": self.passed}
+
+
+def withheld_by(loaded: Loaded) -> list[Withheld]:
+    """Commands, then every agent and quota slot that starts a program."""
+    from wakeful.config.slots import CommandSlot
+    from wakeful.integrations.agents.from_settings import environment_of
+
+    withheld = [_kept_from("commands", loaded, (), {})]
+    for name, agent in loaded.settings.agents.items():
+        given = environment_of(agent)
+        if given is not None:
+            withheld.append(_kept_from(f"agent {name}", loaded, *given))
+    withheld += [
+        _kept_from(f"slot {name}", loaded, (), dict.fromkeys(slot.env, ""))
+        for name, slot in loaded.settings.slots.items()
+        if isinstance(slot, CommandSlot)
+    ]
+    return withheld
+
+
+def _kept_from(to: str, loaded: Loaded, pass_env: Sequence[str], env: Mapping[str, str]) -> Withheld:
+    from wakeful.integrations.actions.environment import is_secret_variable, withheld
+
+    named = loaded.secret_variables
+    kept = withheld(lambda name: is_secret_variable(name, named), pass_env, env)
+    passed = sorted(name for name in {*pass_env} if name in os.environ and is_secret_variable(name, named))
+    return Withheld(to, kept, passed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import click
 
 from wakeful.cli import action_options, timing_options
 from wakeful.cli.errors import Fault, Misused
-from wakeful.cli.set_option import value_of
+from wakeful.core.description import Object
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 
 FIELDS: Final[Mapping[str, str]] = {
@@ -134,3 +135,14 @@ def _set(fields: dict[str, Any], change: str) -> list[Fault]:
             return [("--set", f"{name!r} is inside {part!r}, which already has a value; give only one of them")]
     inner[last] = value_of(SCHEDULE, name.strip(), text)
     return []
+
+
+def value_of(described: Object[Any], field: str, text: str) -> Any:
+    """Text for a field that is text (`lane=5`), otherwise JSON if it parses (`retry.times=3`); `null` removes."""
+    known = described.find(field)
+    if known is not None and known.kind.schema.get("type") == "string" and text != "null" and not text.startswith('"'):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

@@ -35,7 +35,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "History and forecast": {
         "next": ("upcoming", "List upcoming runs, in order."),
-        "calendar": ("calendar", "Print the URL of a calendar feed of upcoming runs."),
+        "calendar": ("upcoming", "Print the URL of a calendar feed of upcoming runs."),
         "forecast": ("forecast", "Forecast the coming days: runs, tokens and cost."),
         "simulate": ("simulate", "Simulate the coming days, with or without a change."),
         "runs": ("runs", "List runs, newest first; show one in full."),

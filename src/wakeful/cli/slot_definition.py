@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from wakeful.cli.definition_options import value_of
 from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.set_option import value_of
 from wakeful.cli.slot_details import slot_path, tell
 from wakeful.config.one_slot import SLOT
 

@@ -1,4 +1,4 @@
-"""`wakeful next`: what will fire."""
+"""`wakeful next`: what will fire; `wakeful calendar`: the address of its calendar feed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from wakeful.cli import times
 from wakeful.cli.client import Daemon, owner_path, schedule_path
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note
+from wakeful.cli.render import json_out, note, say
 from wakeful.cli.slugs import optional_slug_argument
 
 SHOWN: Final = 50
@@ -99,3 +99,19 @@ def _one(invocation: Invocation, daemon: Daemon, slug: str, until: Any, days: fl
     show_times(instants, view.get("schedule", {}))
     if len(instants) == limit:
         note(f"only the first {limit} are shown; raise --limit")
+
+
+@command("calendar")
+@click.option("--renew", is_flag=True, help="Create a new key; the old URL stops working immediately.")
+def calendar_command(invocation: Invocation, renew: bool) -> None:
+    """Print the URL of a calendar feed of upcoming runs. The key in it gives access to this feed only."""
+    daemon = invocation.daemon()
+    feed = {"key": None} if renew else daemon.ask("GET", "/api/calendar/key").body
+    if feed["key"] is None:
+        feed = daemon.ask("POST", "/api/calendar/key").body
+    if invocation.is_json:
+        json_out(feed)
+        return
+    say(str(feed["url"]))
+    if renew:
+        note("calendar programs that used the old address need this one")

@@ -123,7 +123,7 @@ NOTHING_FOUND = {
     "engine.side_tasks.SideTasks.end_overdue",
     "features.delivery.commands.check_channel",
     "features.delivery.incidents.recovered",
-    "features.delivery.traces.DeliveryTraces.add",
+    "features.delivery.feature.DeliveryTraces.add",
     "features.schedules.checks.refuse_excluded",
     "features.schedules.checks.refuse_past",
     "features.schedules.plain.plain_starts",

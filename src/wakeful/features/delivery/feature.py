@@ -1,5 +1,6 @@
 """The delivery feature: appliers for its effects, addressees' alarms, and background services."""
 
+import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -8,6 +9,8 @@ from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.retries import DeliveryLimits
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.run.effects import Alert, Deliver, Effect, Observed, Recovered
+from wakeful.core.run.runs import idempotency_key
+from wakeful.core.run.traces import delivery_of
 from wakeful.core.schedule.definition import Definition, DeliverTo, addressees_of
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.delivery.attempts import Attempts
@@ -19,13 +22,15 @@ from wakeful.features.delivery.outages import look_at_outage, note_outage
 from wakeful.features.delivery.ping import PingAlarms
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
-from wakeful.features.delivery.traces import DeliveryTraces
+from wakeful.ports.channel import OutgoingMessage
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, FeatureHooks
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import public_id
 from wakeful.ports.store import Store, Tx
+
+log = logging.getLogger("wakeful.delivery")
 
 
 def plug(
@@ -107,3 +112,27 @@ def check_channels(registry: ChannelRegistry, definition: Definition) -> Sequenc
         except Invalid as invalid:
             errors.extend(invalid.errors)
     return errors
+
+
+class DeliveryTraces:
+    """Adds a `traceparent` to messages of runs, while runs are traced."""
+
+    def __init__(self, store: Store, store_id: str, is_traced: Callable[[], bool]) -> None:
+        self._store = store
+        self._store_id = store_id
+        self._is_traced = is_traced
+
+    async def add(self, message: OutgoingMessage) -> OutgoingMessage:
+        """Reads the run outside the transaction of the claim: there, its row would be locked after the addressee."""
+        run_id = message.run_id
+        if run_id is None or not self._is_traced():
+            return message
+        try:
+            run = (await self._store.read(lambda tx: tx.runs.lock([run_id]))).get(run_id)
+        except Exception as error:  # a message is sent with or without its trace
+            log.warning("delivery %s is sent without a traceparent: %s", message.delivery_id, error)
+            return message
+        if run is None:
+            return message
+        span = delivery_of(idempotency_key(self._store_id, run), message.delivery_id)
+        return message._replace(traceparent=span.traceparent)

@@ -5,6 +5,7 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from wakeful.core.time.instants import SECOND, Duration
 from wakeful.ports.action import Detached
 
 T = TypeVar("T")
@@ -31,3 +32,20 @@ def remote() -> Iterator[None]:
         yield
     except asyncio.CancelledError:
         raise Detached from None
+
+
+class Deadline:
+    """A duration that runs out, by the event loop's clock and not by the clock port: it is the time that real processes
+    and tasks get to end, no part of a plan. An event loop on virtual time makes it virtual too."""
+
+    def __init__(self, duration: Duration) -> None:
+        self._over_at = asyncio.get_running_loop().time() + duration / SECOND
+
+    @property
+    def is_over(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._over_at
+
+
+async def pause(duration: Duration) -> None:
+    """Return after `duration`."""
+    await asyncio.sleep(duration / SECOND)

@@ -28,8 +28,7 @@ from io import FileIO
 from typing import IO, Final, NamedTuple, cast
 
 from wakeful.core.time.instants import SECOND, Duration
-from wakeful.integrations.actions.cancellation import run_to_end
-from wakeful.integrations.actions.deadline import Deadline, pause
+from wakeful.integrations.actions.cancellation import Deadline, pause, run_to_end
 from wakeful.integrations.actions.processes import identify
 from wakeful.integrations.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
 from wakeful.integrations.system.threads import call_on

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final
 
 from wakeful.core.time.instants import SECOND, Duration
-from wakeful.integrations.actions.deadline import Deadline, pause
+from wakeful.integrations.actions.cancellation import Deadline, pause
 from wakeful.integrations.actions.process_table import Member, session_members
 from wakeful.integrations.system.threads import in_thread
 

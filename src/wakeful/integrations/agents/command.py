@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.results import Failed, Throttled
 from wakeful.core.run.runs import RungName
@@ -20,7 +20,6 @@ from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.integrations.agents.limits import printed_reset
 from wakeful.integrations.agents.one_shot import OneShot
-from wakeful.integrations.agents.paths import Path, walk
 from wakeful.integrations.agents.patterns import Matches, TooSlow, search, wrong_pattern
 from wakeful.integrations.agents.presets.preset import Launch, Printed, ReadMoment
 from wakeful.integrations.agents.printed import message_in, plain
@@ -40,6 +39,11 @@ Format = Literal["text", "json", "jsonl"]
 _LINES_MAX: Final = 10_000
 _PATTERNS: Final = ("session_pattern", "lost_pattern", "error_pattern", "limit_pattern")
 
+JsonPath: TypeAlias = tuple[str, ...]
+"""Keys, as a list in the settings, which needs no quoting, or from a text such as `stats."gemini-2.5-pro".tokens`."""
+
+_PART: Final = re.compile(r'"((?:[^"\\]|\\.)*)"|([^."]+)')
+
 
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
@@ -54,10 +58,10 @@ class CommandSettings:
     format: Format | None = None  # None: json or jsonl, detected, if a path is given
     stdin: bool | None = None  # None: use stdin if argv has no {prompt}
     session_pattern: str | None = None  # its first group, or all it matches, is the session id
-    session_path: str | Path | None = None
-    reply_path: str | Path | None = None
-    usage_path: str | Path | None = None
-    error_path: str | Path | None = None  # anything there but null, false and "" is an error
+    session_path: str | JsonPath | None = None
+    reply_path: str | JsonPath | None = None
+    usage_path: str | JsonPath | None = None
+    error_path: str | JsonPath | None = None  # anything there but null, false and "" is an error
     lost_pattern: str | None = None  # printed when a session is no longer known: it is run again without one
     error_pattern: str | None = None  # printed when the turn failed, whatever the exit code
     limit_pattern: str | None = None  # printed when a limit is reached; its group says when it resets
@@ -241,10 +245,29 @@ def _values(settings: CommandSettings, output: str) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-def _at(values: Sequence[Any], path: str | Path | None) -> Any:
+def _at(values: Sequence[Any], path: str | JsonPath | None) -> Any:
     """The value at the path, from the first value that has it."""
     for value in values if path is not None else ():
-        part = walk(value, path or "")
+        part = _walk(value, path or "")
         if part is not None:
             return part
     return None
+
+
+def _keys(path: str | JsonPath) -> JsonPath:
+    """The keys of a path. A key with dots is quoted."""
+    if not isinstance(path, str):
+        return path
+    return tuple(bare or re.sub(r"\\(.)", r"\1", quoted) for quoted, bare in _PART.findall(path))
+
+
+def _walk(value: Any, path: str | JsonPath) -> Any:
+    """The value at the path; None if there is no such value."""
+    for part in _keys(path):
+        if isinstance(value, dict):
+            value = value.get(part)
+        elif isinstance(value, list) and part.lstrip("-").isdigit() and -len(value) <= int(part) < len(value):
+            value = value[int(part)]
+        else:
+            return None
+    return value

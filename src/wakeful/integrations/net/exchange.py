@@ -12,13 +12,14 @@ nothing behind on our side; what the target still does with it is unknown.
 import asyncio
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
-from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 from wakeful.integrations.net.body import Body
 from wakeful.integrations.net.guard import check_literal, public_resolver, public_socket
-from wakeful.integrations.net.retry_after import retry_after
 from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NotAllowed, host, no_answer, translated
 from wakeful.integrations.system.text import one_line, parse_json
 from wakeful.integrations.system.threads import in_thread
@@ -27,6 +28,7 @@ from wakeful.ports.exchange import ExchangeFlow, ExchangeListener, RequestContex
 
 if TYPE_CHECKING:
     import aiohttp
+
 
 __all__ = ["Exchanges", "NoAnswer", "NoConnection", "NotAllowed", "Request", "Response"]
 
@@ -265,3 +267,25 @@ async def _once(request: "aiohttp.ClientRequest", send: "aiohttp.ClientHandlerTy
         raise
     except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
         raise no_answer(str(request.url), "it closed the connection without a response") from error
+
+
+RETRY_AFTER_MAX: Final[Duration] = DAY
+"""A longer wait is considered a mistake: a header must not stop a schedule."""
+
+
+def retry_after(header: str | None, now: Instant) -> Instant | None:
+    """When to retry; None if the header is missing or invalid."""
+    if header is None:
+        return None
+    text = header.strip()
+    until = now + int(text[:12]) * SECOND if text.isascii() and text.isdigit() else _date(text)
+    return None if until is None else min(max(until, now), now + RETRY_AFTER_MAX)
+
+
+def _date(text: str) -> Instant | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return int(aware.timestamp()) * SECOND

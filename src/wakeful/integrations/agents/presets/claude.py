@@ -18,8 +18,9 @@ from wakeful.integrations.agents.presets.preset import (
     Printed,
     Reading,
     ReadMoment,
+    instant_of,
+    percentage_of,
 )
-from wakeful.integrations.agents.presets.windows import instant_of, percentage_of
 from wakeful.integrations.agents.printed import at, last, objects, of_type, text_at
 
 _LOST: Final = "No conversation found"

@@ -15,8 +15,7 @@ from typing import Any, Final
 from wakeful.core.slot.slot import EXHAUSTED_FROM
 from wakeful.core.slot.windows import UsageWindow, window_name
 from wakeful.core.time.instants import MINUTE
-from wakeful.integrations.agents.presets.preset import Reading
-from wakeful.integrations.agents.presets.windows import instant_of, percentage_of
+from wakeful.integrations.agents.presets.preset import Reading, instant_of, percentage_of
 from wakeful.integrations.agents.printed import at, objects, text_at
 
 _TAIL: Final = 256 * 1024

@@ -5,13 +5,14 @@ A preset is data and two functions. `launch` turns a request into a command line
 program allows it; otherwise it follows `--`, so that it cannot be taken for an option.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.usage import Usage
 from wakeful.core.slot.windows import UsageWindow
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import SECOND, Instant
 from wakeful.integrations.agents.arrivals import Arrivals
 
 
@@ -110,3 +111,22 @@ class Preset:
     read_stored: ReadStored | None = None  # for programs that store more about limits than they print
     prepare: Prepare | None = None  # for programs that take our MCP server only from a file
     env: Mapping[str, str] = field(default_factory=dict)  # defaults for running headless; the daemon's own values win
+
+
+_PERCENTAGE_MAX: Final = 1_000.0
+_SECONDS_MAX: Final = 10**11  # the year 5138
+
+
+def percentage_of(value: object, *, times: float = 1.0) -> float | None:
+    """The percentage of a usage window that a program reports, if it is plausible."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    share = value * times
+    return round(share, 2) if 0 <= share <= _PERCENTAGE_MAX else None
+
+
+def instant_of(value: object) -> Instant | None:
+    """Seconds since 1970 as an instant."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _SECONDS_MAX:
+        return None
+    return value * SECOND

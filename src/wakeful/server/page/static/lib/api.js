@@ -75,3 +75,27 @@ export const remove = async (path) => (await ask("DELETE", path)).body;
 
 /** The API path of a schedule, or of a resource below it. */
 export const schedulePath = (slug, below = "") => `/api/schedule/${encodeURIComponent(slug)}${below}`;
+
+let routes = null;
+
+/** Whether this daemon has this route, so that the page requests nothing that does not exist. */
+export async function has(path) {
+  routes ??= get("/api/routes").then(({ paths }) => new Set(paths));
+  try {
+    return (await routes).has(path);
+  } catch (error) {
+    routes = null;
+    throw error;
+  }
+}
+
+let file = null;
+
+/** The path of the settings file, for empty states that say what to write into it; its name if the daemon does not say. */
+export async function settingsFile() {
+  file ??= has("/api/config")
+    .then((is) => (is ? get("/api/config") : {}))
+    .then((config) => config.file)
+    .catch(() => null);
+  return (await file) ?? "wakeful.toml";
+}

@@ -1,8 +1,7 @@
 // Rows of the time axis that are not schedules: heartbeats, the producers and consumers of workflows, wakes of quota
 // slots, and deliveries by channel.
 
-import { get } from "./api.js";
-import { has } from "./routes.js";
+import { get, has } from "./api.js";
 import { at } from "./time.js";
 
 /** The kinds that can be shown or left out, and which rows each has. */

@@ -1,8 +1,7 @@
 // Counts in the navigation: unread messages, dead letters, proposals.
 
-import { get } from "../lib/api.js";
+import { get, has } from "../lib/api.js";
 import { h, say, throttled } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 
 /** Keep the counts of these navigation entries (by name) up to date. */
 export function keepBadges(stream, places) {

@@ -1,9 +1,26 @@
 // The controls of a form, drawn as the daemon describes its fields. They write their text into `values`.
 
+import { get } from "../lib/api.js";
 import { fill, h } from "../lib/dom.js";
-import { isOffered, namesFor } from "../lib/choices.js";
 import { localZone } from "../lib/time.js";
 import { field } from "./elements.js";
+
+const channels = async () => ["last", ...(await get("/api/channels")).channels.map(({ name }) => name)];
+
+/** Names that the daemon knows, for fields that refer to them. */
+const SOURCES = {
+  agent: async () => (await get("/api/agents")).agents.map(({ name }) => name),
+  channel: channels,
+  recipients: channels,
+  slot: async () => (await get("/api/slots")).slots.map(({ name }) => name),
+  label: async () => [...new Set((await get("/api/nodes")).nodes.flatMap(({ labels }) => labels ?? []))],
+};
+
+/** Whether a control offers names. */
+const isOffered = (control) => Object.hasOwn(SOURCES, control);
+
+/** The names for a control; none if the daemon does not have them. */
+const namesFor = (control) => SOURCES[control]().catch(() => []);
 
 /** The list that fields for time zones refer to. */
 export const zones = () =>

@@ -1,8 +1,7 @@
 // The messages of a workflow's topics: filtered by topic, status and consumer; skipped and replayed.
 
-import { get, post } from "../lib/api.js";
+import { get, has, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 import { count, short } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { attempt } from "./dialogs.js";

@@ -1,13 +1,11 @@
 // What a definition would change, next to its form: the daemon simulates the coming days with it and without it.
 
-import { post } from "../lib/api.js";
+import { has, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { daysAhead } from "../lib/horizon.js";
 import { dollars } from "../lib/money.js";
-import { has } from "../lib/routes.js";
 import { count, placeOf } from "../lib/text.js";
 import { at, localised, wall } from "../lib/time.js";
-import { simulating } from "./simulating.js";
+import { daysAhead, simulating } from "./simulating.js";
 import { body, button, facts, panel } from "./elements.js";
 
 /** The panel; null if the daemon cannot simulate. `definition` returns the draft with its slug, or throws. */

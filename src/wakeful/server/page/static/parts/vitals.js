@@ -3,7 +3,6 @@
 
 import { get } from "../lib/api.js";
 import { h, say, throttled } from "../lib/dom.js";
-import { countProblems } from "../lib/health.js";
 import { count } from "../lib/text.js";
 import { clock } from "../lib/time.js";
 import { icon } from "./icons.js";
@@ -21,6 +20,12 @@ function tell(element, words, colour) {
   say(element.lastChild, words);
   element.style.setProperty("--tint", `var(${colour})`);
   element.classList.toggle("hidden", !words);
+}
+
+/** The number of problems, and of warnings besides: the view of the health counts them in the same way. */
+export function countProblems({ problems = [], findings = [] }) {
+  const bad = findings.filter(({ level }) => level === "bad").length;
+  return { bad: Math.max(bad, problems.length), warnings: findings.filter(({ level }) => level === "warn").length };
 }
 
 /** The elements for the bar, and the notice below it. */

@@ -1,10 +1,8 @@
 // Agents: program, version, sessions, last turns, cost, and the quota windows; test one, connect one.
 
-import { get, post } from "../lib/api.js";
+import { get, has, post, settingsFile } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
 import { dollars } from "../lib/money.js";
-import { has } from "../lib/routes.js";
-import { settingsFile } from "../lib/settings-file.js";
 import { placeOf, short } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { attempt, show as showDialog } from "../parts/dialogs.js";

@@ -1,9 +1,7 @@
 // Channels, and where a person was last heard from.
 
-import { get } from "../lib/api.js";
+import { get, has, settingsFile } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
-import { settingsFile } from "../lib/settings-file.js";
 import { count } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { body, empty, facts, head, notBuilt, panel } from "../parts/elements.js";

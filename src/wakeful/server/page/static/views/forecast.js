@@ -1,14 +1,12 @@
 // What will happen: expected runs, tokens and cost of the coming days, and what could go wrong.
 
-import { get } from "../lib/api.js";
+import { get, has } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { daysAhead } from "../lib/horizon.js";
 import { amountOf, dollars, scopeWords } from "../lib/money.js";
-import { has } from "../lib/routes.js";
 import { count, placeOf } from "../lib/text.js";
 import { MINUTE, at, format, wall, when } from "../lib/time.js";
 import { bars } from "../parts/bars.js";
-import { simulating } from "../parts/simulating.js";
+import { daysAhead, simulating } from "../parts/simulating.js";
 import { body, button, choices, empty, head, notBuilt, panel, table, trouble } from "../parts/elements.js";
 
 const WORDS =

@@ -1,13 +1,12 @@
 // Nodes and health: the nodes, the state of the clock, findings, and the settings in effect.
 
-import { get } from "../lib/api.js";
+import { get, has } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { countProblems } from "../lib/health.js";
-import { has } from "../lib/routes.js";
 import { count } from "../lib/text.js";
 import { length, localised, when } from "../lib/time.js";
 import { chip } from "../parts/marks.js";
 import { body, button, empty, facts, head, panel, table } from "../parts/elements.js";
+import { countProblems } from "../parts/vitals.js";
 
 const LEVELS = { ok: ["succeeded", "ok"], warn: ["unconfirmed", "warning"], bad: ["failed", "problem"] };
 

@@ -1,9 +1,7 @@
 // Heartbeat and wakes: state, turns, and the system events queued for the agent.
 
-import { get, post } from "../lib/api.js";
+import { get, has, post, settingsFile } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
-import { settingsFile } from "../lib/settings-file.js";
 import { spaced, when } from "../lib/time.js";
 import { askText, attempt } from "../parts/dialogs.js";
 import { runRow } from "../parts/run.js";

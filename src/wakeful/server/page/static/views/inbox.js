@@ -1,8 +1,7 @@
 // The inbox: messages that have no other channel.
 
-import { ask, get, post } from "../lib/api.js";
+import { ask, get, has, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 import { placeOf } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { attempt } from "../parts/dialogs.js";

@@ -1,8 +1,7 @@
 // The outbox: pending, delivered and undeliverable messages.
 
-import { ask, get, post } from "../lib/api.js";
+import { ask, get, has, post } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 import { preview } from "../lib/text.js";
 import { when } from "../lib/time.js";
 import { attempt, confirm } from "../parts/dialogs.js";

@@ -1,8 +1,7 @@
 // One run, updated live: what went wrong first, then what happened, and what can be done about it.
 
-import { get, post, schedulePath } from "../lib/api.js";
+import { get, post, schedulePath, settingsFile } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { settingsFile } from "../lib/settings-file.js";
 import { actionKind, placeOf } from "../lib/text.js";
 import { at, localised, wall, when } from "../lib/time.js";
 import { attempt, confirm } from "../parts/dialogs.js";

@@ -1,8 +1,7 @@
 // Quota slots: usage of each window, its next reset, and its wakes.
 
-import { get, post } from "../lib/api.js";
+import { get, has, post } from "../lib/api.js";
 import { fill, h, quoted, s, say } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 import { windowOf } from "../lib/slots.js";
 import { at, length, wall, when } from "../lib/time.js";
 import { attempt } from "../parts/dialogs.js";

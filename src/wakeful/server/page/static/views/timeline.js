@@ -1,8 +1,7 @@
 // All schedules on one time axis: past runs, now, and planned times.
 
-import { get } from "../lib/api.js";
+import { get, has } from "../lib/api.js";
 import { fill, h, perFrame, quoted, say, settled, throttled } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 import { windowOf } from "../lib/slots.js";
 import { outcomeWords, placeOf } from "../lib/text.js";
 import { SPANS, USUAL, spanFor } from "../lib/span.js";

@@ -1,8 +1,7 @@
 // Workflows: producers, topics, consumers and pending messages.
 
-import { get } from "../lib/api.js";
+import { get, has } from "../lib/api.js";
 import { fill, h, quoted } from "../lib/dom.js";
-import { has } from "../lib/routes.js";
 import { chip } from "../parts/marks.js";
 import { graph, stateMark, stateWords } from "../parts/graph.js";
 import { body, empty, head, link, notBuilt, panel } from "../parts/elements.js";
