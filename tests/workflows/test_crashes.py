@@ -296,7 +296,7 @@ def world_of(folder: Path, seed: int, crashes: dict[int, str], *, is_rough: bool
     return told[0]
 
 
-WORK = 77
+WORK = 76
 """How many commits of the quiet world are tried: all that its work takes, and then some."""
 
 

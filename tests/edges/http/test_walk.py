@@ -32,7 +32,9 @@ PASSED_BY_EVERYTHING = (
     "integrations.net.",  # sockets
     "integrations.system.",  # threads, timers, text
     "engine.clock.",
+    "engine.urgent_store.",  # the store, for all operations of the engine
     "engine.membership.",  # periodic work: renewing the lease, pruning
+    "engine.pruning.",
     "engine.recovery.",
     "engine.store_rollback.",
     "engine.tick_gaps.",

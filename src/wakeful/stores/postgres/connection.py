@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from threading import Lock
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
 import psycopg
 from psycopg import RawCursor, errors
@@ -21,10 +21,11 @@ from wakeful.core.time.instants import SECOND, Duration
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres.address import Address
 from wakeful.stores.postgres.rows import storable
+from wakeful.stores.postgres.statements import Statements
 
+T = TypeVar("T")
 Param: TypeAlias = str | int | None
 
-STATEMENTS_KEPT: Final = 500
 TROUBLE_KEPT_S: Final = 60
 
 
@@ -111,7 +112,6 @@ def connect(address: Address, timeouts: Timeouts) -> Connection:
         application_name="wakeful",
     )
     try:
-        connection.prepared_max = STATEMENTS_KEPT
         _set_up(connection, address, timeouts)
     except BaseException:
         connection.close()
@@ -206,7 +206,7 @@ class Session:
     """One connection as the tables use it: statements with `$n`, and the state of the current transaction."""
 
     __slots__ = (
-        "_execute",
+        "_statements",
         "connection",
         "failure",
         "is_changed",
@@ -228,7 +228,7 @@ class Session:
         self.is_reading = is_reading
         self.on_time = on_time  # called when the lease is renewed: sets our clock by the server's
         self.uncertain = uncertain or UncertainCommits()
-        self._execute = connection.cursor().execute
+        self._statements = Statements(connection, is_pooled=connection.is_pooled)
         self.reset()
 
     def reset(self) -> None:
@@ -239,12 +239,11 @@ class Session:
 
     def rows(self, query: str, *params: Param) -> list[tuple[Any, ...]]:
         """Run a query, and fetch all rows."""
-        cursor = self._run(query, params)
-        return cursor.fetchall()
+        return self._run(self._statements.rows, query, params)
 
     def change(self, query: str, *params: Param) -> int:
         """Write; returns the number of affected rows."""
-        count = self._run(query, params).rowcount
+        count = self._run(self._statements.change, query, params)
         self.is_changed = self.is_changed or count > 0
         return count
 
@@ -256,7 +255,7 @@ class Session:
 
     def change_returning(self, query: str, *params: Param) -> list[tuple[Any, ...]]:
         """Write, and fetch the returned rows."""
-        found = self._run(query, params).fetchall()
+        found = self.rows(query, *params)
         self.is_changed = self.is_changed or bool(found)
         return found
 
@@ -268,11 +267,9 @@ class Session:
     def close(self) -> None:
         self.connection.close()
 
-    def _run(self, query: str, params: tuple[Param, ...]) -> "psycopg.Cursor[tuple[Any, ...]]":
-        # As strings: the server infers the type, and the size of a number must not lead to another prepared statement.
-        texts = [_as_text(value) for value in params]
+    def _run(self, run: Callable[[str, list[str | None]], T], query: str, params: tuple[Param, ...]) -> T:
         try:
-            return self._execute(query.encode(), texts)
+            return run(query, [_as_text(value) for value in params])
         except psycopg.Error as error:
             self.failure = self.failure or error
             raise
