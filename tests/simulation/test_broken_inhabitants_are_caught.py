@@ -408,7 +408,7 @@ def silence_holds_up_the_others(patch: Patch) -> None:
 
 FIRST_SEEDS: dict[Sabotage, int] = {
     beats_beyond_a_wrong_clock: 8,
-    claims_end_with_the_wall: 6,
+    claims_end_with_the_wall: 4,
     never_woken: 5,
     no_budget: 1,
     reservations_are_not_released: 4,
