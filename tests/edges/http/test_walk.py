@@ -97,6 +97,7 @@ VALUE_FUNCTIONS = {
     "engine.running.Runner.next_deadline",
     "engine.settler.Settler.kept",
     "engine.running.Runner.run_ids",
+    "engine.lease.Lease.holds",
     "engine.running.Runner.backfill_count",
     "engine.settler.Settler.kept_manual",
     "engine.side_tasks.SideTasks.next_deadline",
