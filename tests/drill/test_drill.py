@@ -36,9 +36,10 @@ def _is_passed(report: dict[str, Any]) -> None:
 def test_a_short_drill_passes_and_leaves_nothing(home: Path) -> None:
     """Everything that was planned ran once or has a reason; the home is as it was, and nothing is next to it."""
     before = {file: file.read_bytes() for file in home.iterdir()}
-    code, report = drill(home, "--minutes", "0.25")
-    if any("allow more time with --minutes" in finding for finding in report["findings"]):  # on a busy machine
-        code, report = drill(home, "--minutes", "1")
+    for minutes in ("0.25", "1", "4"):  # more on a busy machine
+        code, report = drill(home, "--minutes", minutes)
+        if not any("allow more time with --minutes" in finding for finding in report["findings"]):
+            break
     _is_passed(report)
     assert code == 0
     assert any(fault["recoveredMs"] is not None for fault in report["faults"])

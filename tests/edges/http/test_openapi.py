@@ -115,7 +115,7 @@ def test_whatever_is_asked_is_answered_as_described(
             case.body["enabled"] = False
         if isinstance(case.body, dict) and case.path.startswith("/api/workflows/{id}") and case.method != "POST":
             case.body["status"] = "draft"  # one that is not tried out: no handler is asked
-        case.call_and_validate(checks=HELD, headers=HEADERS)
+        case.call_and_validate(checks=HELD, headers=HEADERS, timeout=PATIENCE)
 
     for operation in operations if bounds is MANY else operations[::SAMPLE]:
         if not operation.path.endswith(("/run", "/slots/{name}/wake", "/slots/{name}/poll")):  # nobody is asked
@@ -135,7 +135,7 @@ def test_what_is_there_is_answered_as_described(operations: list[Any], bounds: s
         if case.method == "DELETE":
             case.headers = {"If-Match": '"another"'}
         response = case.call_and_validate(
-            checks=[c for c in HELD if c is not checks.negative_data_rejection], headers=HEADERS
+            timeout=PATIENCE, checks=[c for c in HELD if c is not checks.negative_data_rejection], headers=HEADERS
         )
         statuses.setdefault(f"{case.method.upper()} {case.path}", set()).add(response.status_code)
 
@@ -190,7 +190,7 @@ def test_what_is_written_reads_back_as_described(operations: list[Any], examples
         case.path_parameters = {"slug": f"kind-{index % 40}"}
         case.headers, case.query = {}, {}
         case.body = {**kept, **KINDS[index % len(KINDS)], "enabled": False}
-        statuses[case.call_and_validate(checks=HELD[:-1], headers=HEADERS).status_code] += 1
+        statuses[case.call_and_validate(checks=HELD[:-1], headers=HEADERS, timeout=PATIENCE).status_code] += 1
 
     fuzz(put, GenerationMode.POSITIVE, asked, settings(FEW, max_examples=examples))
     assert statuses[201] >= len(KINDS), statuses
