@@ -47,6 +47,29 @@ async def test_a_backfill_runs_what_did_not_succeed_oldest_first(world: World) -
     assert (after.next_run, after.last_run, after.consecutive_errors) == (before.next_run, before.last_run, 0)
 
 
+@virtual
+async def test_an_instant_that_succeeds_while_it_waits_in_a_backfill_is_left_out(world: World) -> None:
+    """It had failed when the backfill was requested (seed 10099)."""
+    bot = Bot(world)
+    bot.script = [Failed("no"), Failed("no"), 10 * MINUTE]
+    app = await world.open(bot)
+    await app.add("report", cron("0 * * * *", tz="UTC"))
+    window = ("2025-12-31T21:00:00Z", "2025-12-31T22:00:00Z")
+    assert await app.backfill("report", *window, apply=True) == 2
+    await world.sleep("5m")
+    failed = next(run for run in await app.runs("report") if short(run.planned_at) == "12-31 22:00:00")
+    assert await app.backfill("report", *window, apply=True) == 2
+    await world.sleep("1m")
+    await app.replay(failed.run_id)
+    await world.sleep("20m")
+    assert await _outside(app, "report") == [
+        "12-31 21:00:00 backfill failed",
+        "12-31 22:00:00 backfill failed",
+        "12-31 21:00:00 backfill succeeded",
+        "12-31 22:00:00 replay succeeded",
+    ]
+
+
 @pytest.mark.torture
 @virtual
 async def test_a_month_of_backfill_never_delays_a_regular_instant(world: World) -> None:

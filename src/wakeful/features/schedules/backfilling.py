@@ -158,6 +158,8 @@ class BackfillAlarms:
             tx.alarms.set_many([_alarm(row.backfill_id, now + PACE)])
             return None
         instants = json.loads(row.instants)
+        while row.cursor < len(instants) and _is_run(tx, row.schedule_id, instants[row.cursor]):
+            row = row._replace(cursor=row.cursor + 1)  # another request ran it, or its run succeeded after all
         schedule = tx.schedules.by_ids([row.schedule_id]).get(row.schedule_id)
         is_gone = schedule is None or schedule.deleted_at is not None
         if row.state != "active" or is_gone or row.cursor >= len(instants) or schedule is None:
@@ -237,9 +239,18 @@ def _not_requested(tx: Tx, schedule: Schedule, instants: Sequence[Instant]) -> t
     """The instants that no unfinished request contains and that no earlier backfill runs or ran successfully."""
     if not instants:
         return ()
-    made = tx.backfills.runs_between(schedule.schedule_id, first=instants[0], last=instants[-1])
-    rows = tx.runs.lock([row.run_id for row in made])
-    taken = {row.planned_at for row in rows.values() if row.outcome not in _RETRIED}
+    taken = _run_by_requests(tx, schedule.schedule_id, instants[0], instants[-1])
     for request in tx.backfills.lock_active(schedule.schedule_id):
         taken |= set(json.loads(request.instants)[request.cursor :])
     return tuple(at for at in instants if at not in taken)
+
+
+def _is_run(tx: Tx, schedule_id: int, instant: Instant) -> bool:
+    return bool(_run_by_requests(tx, schedule_id, instant, instant))
+
+
+def _run_by_requests(tx: Tx, schedule_id: int, first: Instant, last: Instant) -> set[Instant]:
+    """The instants from `first` to `last` that a backfill or a replay runs or ran successfully."""
+    made = tx.backfills.runs_between(schedule_id, first=first, last=last)
+    rows = tx.runs.lock([row.run_id for row in made])
+    return {row.planned_at for row in rows.values() if row.outcome not in _RETRIED}
