@@ -106,7 +106,7 @@ class Workers:
                     return self._others.popleft()
                 if self._is_closing:
                     return None
-                self._idle += 1  # whoever wakes this thread subtracts it again, so that nobody counts on it twice
+                self._idle += 1  # the caller that wakes this thread subtracts it again, so that it is counted once
                 self._news.wait()
 
 
