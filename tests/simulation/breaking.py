@@ -1,9 +1,11 @@
 """Worlds that are run until a law is broken."""
 
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from sampling import IS_THOROUGH
 from wakeful.core.time.instants import HOUR, MINUTE
@@ -23,6 +25,24 @@ def first_violation(climate: Climate, folder: Path, seeds: Iterable[int]) -> str
                 World(seed, climate, limits, Path(home), assemble).run()
             except Broken as broken:
                 return str(broken)
+    return None
+
+
+def caught(
+    sabotage: Callable[[pytest.MonkeyPatch], None],
+    climate: Climate,
+    folder: Path,
+    seeds: Iterable[int],
+    patch: pytest.MonkeyPatch,
+) -> str | None:
+    """What the judge says first once a protection is gone; the same world holds with the protection in place."""
+    for seed in seeds:
+        with patch.context() as broken:
+            sabotage(broken)
+            found = first_violation(climate, folder, [seed])
+        if found is not None:
+            assert first_violation(climate, folder, [seed]) is None, f"seed {seed} breaks a law by itself"
+            return found
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation, is_sound
+from simulation.breaking import caught, is_sound
 from wakeful.core.money import charges as core_charges
 from wakeful.core.money.charges import Charge
 from wakeful.core.time.instants import DAY, HOUR
@@ -100,8 +100,7 @@ def test_a_broken_protection_is_caught(
     sabotage: Sabotage, law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     """By a law of money, within a dozen worlds."""
-    sabotage(monkeypatch)
-    found = first_violation(climate, tmp_path, range(SEEDS))
+    found = caught(sabotage, climate, tmp_path, range(SEEDS), monkeypatch)
     assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
     assert f"  {law}" in found, found
 

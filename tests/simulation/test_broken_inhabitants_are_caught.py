@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation, is_sound
+from simulation.breaking import caught, is_sound
 from wakeful.core.heartbeat import heartbeat as core_heartbeat
 from wakeful.core.heartbeat.heartbeat import Heartbeat
 from wakeful.core.run.runs import Run
@@ -339,15 +339,7 @@ def begin_after_the_side_effect_anew(patch: Patch) -> None:
 
 def reservations_are_not_released(patch: Patch) -> None:
     """A run that is given up keeps what it had reserved."""
-    fail = settling._fail
-
-    def keeping(tx: Tx, flow: Any, own: HandlerRun, run: Run, error: str, now: Instant) -> Any:
-        held = tx.messages.of_run(run.run_id)
-        fate = fail(tx, flow, own, run, error, now)
-        tx.messages.save_many(held)
-        return fate
-
-    patch.setattr(settling, "_fail", keeping)
+    patch.setattr(settling, "release", lambda _, flow, *__: flow)
 
 
 def consumed_goes_back(patch: Patch) -> None:
@@ -474,9 +466,8 @@ def test_a_broken_law_is_caught_and_named(
     sabotage: Sabotage, law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     """Within a dozen worlds, by its number and by whose it is."""
-    sabotage(monkeypatch)
     first_seed = FIRST_SEEDS.get(sabotage, 0)
-    found = first_violation(climate, tmp_path, range(first_seed, first_seed + SEEDS))
+    found = caught(sabotage, climate, tmp_path, range(first_seed, first_seed + SEEDS), monkeypatch)
     assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
     assert f"  {law}" in found, found
 

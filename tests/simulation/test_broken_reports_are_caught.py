@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sampling import sampled
-from simulation.breaking import first_violation, is_sound
+from simulation.breaking import caught, is_sound
 from wakeful.core.delivery import incidents as core_incidents
 from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident, Step, reported
@@ -27,8 +27,7 @@ TROUBLED = Climate(
     schedules=8, pace=20 * MINUTE, inhabitants=frozenset({"outbox"}),
 )  # fmt: skip
 RARE = replace(TROUBLED, days=10, pace=6 * HOUR)
-WRONG_CLOCKS = replace(TROUBLED, days=4, wrong_clocks_per_day=2, steps_per_day=4, outages_per_day=0)
-OFTEN_WRONG_CLOCKS = replace(WRONG_CLOCKS, days=2, wrong_clocks_per_day=6)
+WRONG_CLOCKS = replace(TROUBLED, wrong_clocks_per_day=6, steps_per_day=4, outages_per_day=0)
 
 
 def no_alarm_for_what_is_watched(patch: Patch) -> None:
@@ -100,13 +99,14 @@ def alarms_of_a_clock_that_was_ahead(patch: Patch) -> None:
 
 
 FIRST_SEEDS: dict[Callable[[Patch], None], int] = {
-    alarms_of_a_clock_that_was_ahead: 12,
+    alarms_of_a_clock_that_was_ahead: 10,
     errors_are_not_counted: 4,
+    instants_ahead_of_the_clock_are_waited_for: 8,
 }
 """Where the first seeds hold: one whose world finds it soon."""
 
 
-@pytest.mark.parametrize("climate", sampled([TROUBLED, RARE, WRONG_CLOCKS, OFTEN_WRONG_CLOCKS], every=4, offset=1))
+@pytest.mark.parametrize("climate", sampled([TROUBLED, RARE, WRONG_CLOCKS], every=3, offset=1))
 def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path: Path) -> None:
     """Else what is found below would prove nothing."""
     assert is_sound(climate, tmp_path, [0])
@@ -122,9 +122,7 @@ def test_the_worlds_are_sound_before_they_are_broken(climate: Climate, tmp_path:
             pytest.param(reported_and_nobody_told, "L8", TROUBLED, id="reported, nobody told"),
             pytest.param(reported_again_and_again, "L4", TROUBLED, id="reported again and again"),
             pytest.param(instants_ahead_of_the_clock_are_waited_for, "L9", WRONG_CLOCKS, id="ahead of the clock"),
-            pytest.param(
-                alarms_of_a_clock_that_was_ahead, "L9", OFTEN_WRONG_CLOCKS, id="left to a clock that was ahead"
-            ),
+            pytest.param(alarms_of_a_clock_that_was_ahead, "L9", WRONG_CLOCKS, id="left to a clock that was ahead"),
         ],
         every=7,
         offset=1,
@@ -134,8 +132,7 @@ def test_a_broken_report_is_caught_and_named(
     sabotage: Callable[[Patch], None], law: str, climate: Climate, monkeypatch: Patch, tmp_path: Path
 ) -> None:
     """Within a few seeds, and by its number."""
-    sabotage(monkeypatch)
     first_seed = FIRST_SEEDS.get(sabotage, 0)
-    found = first_violation(climate, tmp_path, range(first_seed, first_seed + SEEDS))
+    found = caught(sabotage, climate, tmp_path, range(first_seed, first_seed + SEEDS), monkeypatch)
     assert found is not None, f"a few worlds, and nothing was noticed: {sabotage.__doc__}"
     assert f"  {law} " in found, found

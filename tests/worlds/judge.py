@@ -11,6 +11,7 @@ The judge also keeps the world's own record of attempts (`Seen`), which owes not
 """
 
 from bisect import bisect_right, insort
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -143,6 +144,7 @@ class Judge:
         self.nodes: set[int] = set()
         self.capacities: dict[int, int] = {}
         self.looks = 0
+        self.backfills: Counter[str] = Counter()  # how many people asked for, by slug
         self._keys: dict[str, int] = {}
         self._remaining: set[int] = set()
         self._run_books: dict[int, Book] = {}
@@ -262,6 +264,7 @@ class Judge:
         yield from laws.stays_in_place(name, shift)
         yield from laws.not_blocked_by_a_backfill(name, row, book.rows)
         yield from laws.one_backfill_per_instant(name, row, book.rows)
+        yield from laws.each_request_runs_an_instant_once(name, shift, book.rows, self.backfills[name])
         yield from laws.moves_by_the_table(name, shift)
         yield from laws.fence_grows(name, shift)
         yield from laws.halted_does_not_fire(name, before, after, shift)

@@ -254,6 +254,7 @@ class Machine:
                 case "run_now":
                     await system.run_now(slug)
                 case "backfill":
+                    self.world.judge.backfills[slug] += 1
                     await system.backfill(slug)
                 case "replay":
                     await system.replay(slug)

@@ -210,6 +210,7 @@ class Meddlers:
 
     async def _backfill(self, slugs: Sequence[str], system: System) -> str | None:
         for slug in slugs:
+            self._world.judge.backfills[slug] += 1
             try:
                 if not await system.backfill(slug, instants_max=INSTANTS_MAX):
                     continue

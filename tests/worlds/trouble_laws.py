@@ -55,7 +55,7 @@ def owes(run: Run, bad: int, rule: AlertRule, *, is_last: bool, since: Instant, 
 def nearer(owed: Owed, rule: AlertRule, *, now: Instant, ahead_max: Duration) -> Owed:
     """A clock that was ahead and came back delays no report: it is owed by the clock as it is now."""
     latest = now + rule.within + SLACK + ahead_max
-    return owed if owed.deadline <= latest else owed._replace(deadline=latest, since=min(owed.since, now))
+    return owed._replace(deadline=min(owed.deadline, latest), since=min(owed.since, now))
 
 
 def is_covered(owed: Owed, known: Sequence[Incident], rule: AlertRule, *, now: Instant) -> bool:
