@@ -19,7 +19,7 @@ from wakeful import Wakeful
 from wakeful.app.importing import Importer
 from wakeful.core.run.results import Done
 from wakeful.core.schedule.actions import Command
-from wakeful.core.time.instants import DAY
+from wakeful.core.time.instants import DAY, HOUR
 from wakeful.features.moving.handover import next_handover_at
 from wakeful.features.schedules.takeover import await_handover, take_over
 from wakeful.integrations.imports.entries import Context, Entry
@@ -77,28 +77,29 @@ async def test_import_and_handover_on_both_stores(request: pytest.FixtureRequest
     if kind == "sqlite":
         prepare(tmp_path / "wakeful.db")
     store = str(tmp_path / "wakeful.db") if kind == "sqlite" else request.getfixturevalue("url")
-    job = {
-        "id": "j", "name": "Noon", "schedule": {"kind": "cron", "expr": "0 12 * * *", "tz": "UTC"},
-        "payload": {"kind": "command", "argv": ["true"]},
-    }  # fmt: skip
     async with Wakeful(store, timezone="UTC", tick=False) as app:
         now = app.moment().now
+        far_away = (now // HOUR + 12) % 24  # not due between now and the handover
+        job = {
+            "id": "j", "name": "Daily", "schedule": {"kind": "cron", "expr": f"0 {far_away} * * *", "tz": "UTC"},
+            "payload": {"kind": "command", "argv": ["true"]},
+        }  # fmt: skip
         job["state"] = {"lastRunAtMs": now - 3 * DAY}
         importer = Importer(app)
         content = json.dumps({"jobs": [job]})
         await importer.apply(await importer.plan("openclaw", content=content))
-        (missed,) = await app.runs("noon")
+        (missed,) = await app.runs("daily")
         assert (missed.outcome, missed.reason, missed.count) == ("missed", "before import", 3)
         again = await importer.plan("openclaw", content=content)
         assert [planned.action for planned in again.entries] == ["unchanged"]
 
-        await app.store.write(lambda tx: await_handover(tx, "noon", now=now))
-        assert (await app.get("noon")).status == "disabled"
+        await app.store.write(lambda tx: await_handover(tx, "daily", now=now))
+        assert (await app.get("daily")).status == "disabled"
         hand_at = next_handover_at(now)
         for _ in range(2):  # a journal may be completed twice
-            await app.store.write(lambda tx: take_over(tx, "noon", off_at=now, hand_at=hand_at, now=hand_at))
-        view = await app.get("noon")
-        assert view.status == "idle" and view.next_run is not None and len(await app.runs("noon")) == 1
+            await app.store.write(lambda tx: take_over(tx, "daily", off_at=now, hand_at=hand_at, now=hand_at))
+        view = await app.get("daily")
+        assert view.status == "idle" and view.next_run is not None and len(await app.runs("daily")) == 1
 
 
 async def test_what_our_limits_would_change_is_refused(tmp_path: Path) -> None:
