@@ -18,10 +18,14 @@ import pytest
 from access import HEADERS
 from agents.model_server import Manner, ModelServer
 from edges.http.kit import Daemon, daemon
+from far_away import zone_at_noon
 from patience import PATIENCE
 from real_agents.house import serving
 
 SETTINGS = """\
+[schedules]
+timezone = "{zone}"
+
 [limits]
 every_min = "1s"
 agent_interval_min = "0s"
@@ -106,7 +110,7 @@ class Books:
 def paid(home: Path, server: Paid, limit: float) -> Iterator[Path]:
     home.mkdir(mode=0o700)
     with serving(server):
-        (home / "wakeful.toml").write_text(SETTINGS.format(url=server.url, limit=limit))
+        (home / "wakeful.toml").write_text(SETTINGS.format(url=server.url, limit=limit, zone=zone_at_noon()))
         yield home
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from edges.cli.kit import Cli
+from far_away import minute_away
 from forecasting.recorded import record, steady
 from sampling import sampled
 from wakeful import Budgets, Invalid, Wakeful
@@ -160,7 +161,7 @@ async def test_bad_days_are_refused(tmp_path: Path) -> None:
 
 
 def test_the_command_line_shows_days(cli: Cli) -> None:
-    cli.ask("add", "hourly", "--cron", "0 * * * *", "--tz", "UTC", "--command", "true")
+    cli.ask("add", "hourly", "--cron", f"{minute_away()} * * * *", "--tz", "UTC", "--command", "true")
     said = cli.ask("forecast", "--days", "2")
     assert (said.code, said.out.splitlines()[0].split()[:2]) == (0, ["DAY", "RUNS"])
     assert any(line.split()[:2] == ["total", "48"] for line in said.out.splitlines())

@@ -20,22 +20,27 @@ HOURLY: dict[str, Any] = {
 DAY = {"from": "2026-03-02T00:00:00Z", "until": "2026-03-03T00:00:00Z"}
 
 
-async def test_what_a_draft_changes_is_one_sentence_and_data(api: Client) -> None:
+async def test_what_a_draft_changes_is_one_sentence_and_data(tmp_path: Path) -> None:
     """Nothing of it is written, and nothing runs."""
-    await api.put("hourly", HOURLY)
-    draft = {**HOURLY, "slug": "twice", "schedule": {"type": "times", "times": ["09:00", "18:00"], "timezone": "UTC"}}
-    answer = await api.post("/api/simulate", {**DAY, "with": [draft], "without": ["hourly"]})
-    assert answer.status == 200
-    body = answer.body
-    assert [(row["slug"], row["runs"], row["succeeded"]) for row in body["schedules"]] == [("twice", 2, 2)]
-    assert [(day["date"], day["runs"]) for day in body["days"]] == [("2026-03-02", 2)]
-    assert body["difference"]["sentence"] == "2 more runs of twice; 24 fewer runs of hourly."
-    assert body["difference"]["added"] == [{"slug": "twice", "runs": 2, "first": "2026-03-02T09:00:00.000Z"}]
-    assert body["difference"]["removed"] == [{"slug": "hourly", "runs": 24, "first": "2026-03-02T00:00:00.000Z"}]
-    assert "rows" not in body
-    listed = await api.get("/api/schedule")
-    assert [row["slug"] for row in listed.body["schedules"]] == ["hourly"]
-    assert (await api.get("/api/runs")).body["runs"] == []
+    async with served(tmp_path, tick=False) as api:
+        await api.put("hourly", HOURLY)
+        draft = {
+            **HOURLY,
+            "slug": "twice",
+            "schedule": {"type": "times", "times": ["09:00", "18:00"], "timezone": "UTC"},
+        }
+        answer = await api.post("/api/simulate", {**DAY, "with": [draft], "without": ["hourly"]})
+        assert answer.status == 200
+        body = answer.body
+        assert [(row["slug"], row["runs"], row["succeeded"]) for row in body["schedules"]] == [("twice", 2, 2)]
+        assert [(day["date"], day["runs"]) for day in body["days"]] == [("2026-03-02", 2)]
+        assert body["difference"]["sentence"] == "2 more runs of twice; 24 fewer runs of hourly."
+        assert body["difference"]["added"] == [{"slug": "twice", "runs": 2, "first": "2026-03-02T09:00:00.000Z"}]
+        assert body["difference"]["removed"] == [{"slug": "hourly", "runs": 24, "first": "2026-03-02T00:00:00.000Z"}]
+        assert "rows" not in body
+        listed = await api.get("/api/schedule")
+        assert [row["slug"] for row in listed.body["schedules"]] == ["hourly"]
+        assert (await api.get("/api/runs")).body["runs"] == []
 
 
 async def test_rows_show_outages_and_failures(api: Client) -> None:

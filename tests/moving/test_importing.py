@@ -36,7 +36,7 @@ async def test_a_pasted_crontab(tmp_path: Path) -> None:
     """The plan has each entry in words, its next times there and here, and no secrets; applied twice changes
     nothing; the entries remember where they came from; an edit of a person is not undone."""
     text = (CORPUS / "crontab.txt").read_text()
-    async with served(tmp_path) as api:
+    async with served(tmp_path, tick=False) as api:
         body = {"kind": "crontab", "content": text}
         plan = (await api.post("/api/import", body)).body
         assert "do-not-print-me" not in json.dumps(plan) and "hunter2" not in json.dumps(plan)

@@ -44,12 +44,12 @@ def test_one_schedule_fills_the_view_and_is_followed_by_keyboard(
 ) -> None:
     """The chart is as tall as its row, its runs and times are listed below, and a mark is opened with Enter."""
     now = datetime.now(UTC)
-    tomorrow = (now + timedelta(days=1)).strftime("%Y-%m-%d")
+    excluded = (now + timedelta(minutes=40, days=1)).strftime("%Y-%m-%d")  # not the day of the next time
     soon = (now + timedelta(minutes=40)).minute
     job = {
         "schedule": {"type": "cron", "expression": f"{soon} * * * *", "timezone": "UTC"},
         "command": {"argv": [sys.executable, "-c", "print('ran')"]},
-        "exclude": {"dates": [tomorrow]},
+        "exclude": {"dates": [excluded]},
         "deliver": {"channel": "inbox"},
     }
     ask(running, "PUT", "/api/schedule/only", job)

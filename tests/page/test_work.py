@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon
+from far_away import hour_away
 from page.kit import LOOKS, PHONE, WIDE, Window, ask, wait_until, window
 from sampling import sampled
 
@@ -103,8 +104,8 @@ def test_a_run_is_followed_up_its_ladder_live(browser: Browser, running: Daemon,
 @pytest.mark.parametrize(("scheme", "size"), LOOKS)
 def test_why_is_read_for_now_and_for_an_instant(browser: Browser, running: Daemon, scheme: str, size: Any) -> None:
     """The sentence of the daemon, for how it stands and for a time that is asked about."""
-    job = {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}, "command": {"argv": ["true"]}}
-    ask(running, "PUT", "/api/schedule/asked", job)
+    daily = {"type": "cron", "expression": f"0 {hour_away()} * * *", "timezone": "UTC"}
+    ask(running, "PUT", "/api/schedule/asked", {"schedule": daily, "command": {"argv": ["true"]}})
     told = ask(running, "GET", "/api/schedule/asked/why")["sentence"]
     told = re.sub(r"\d{4}-\d\d-\d\d .*", "", told)  # times have the style of the page
     with window(browser, running, scheme=scheme, size=size) as one:

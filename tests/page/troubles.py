@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from access import TOKEN, send_token_by_default
 from edges.http.kit import Daemon, daemon
+from far_away import hour_away, zone_at_noon
 from page.kit import ask
 from patience import PATIENCE
 
@@ -23,6 +24,9 @@ import json
 print(json.dumps({"reply": "done", "usage": {"input_tokens": 9000, "output_tokens": 900, "cost": 0.75}}))
 """
 SETTINGS: Final = f"""
+[schedules]
+timezone = "{zone_at_noon()}"
+
 [alerts]
 errors = 1
 channel = "inbox"
@@ -52,7 +56,7 @@ agent_interval_min = "1s"
 """
 _MANUAL: Final = {"type": "manual"}
 _OFTEN: Final = {"type": "every", "every": "1s"}
-_DAILY: Final = {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}
+_DAILY: Final = {"type": "cron", "expression": f"0 {hour_away(by=6)} * * *", "timezone": "UTC"}  # today in that zone
 
 
 def plant(one: Daemon) -> None:

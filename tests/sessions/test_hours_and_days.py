@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from agents.server import AgentServer, serving
+from far_away import hour_away
 from patience import PATIENCE
 from wakeful import RunView, Wakeful, every
 from wakeful.core.time.instants import Duration, parse_duration
@@ -143,7 +144,7 @@ async def test_a_failed_resume_is_retried_every_half_hour_until_the_next_regular
 async def test_three_days_offline_each_schedule_runs_once(office: Office) -> None:
     """ "If server was offline for 3 days, each enabled schedule runs once on startup": and the rest is counted."""
     await office.app.add("standup", every("6h"), prompt="what is new?")
-    await office.app.add("report", cron("0 9 * * *"), prompt="the report")
+    await office.app.add("report", cron(f"0 {hour_away()} * * *"), prompt="the report")
     await office.app.add("off", every("6h"), prompt="never", enabled=False)
     async with office.reopened("3d") as app:
         for slug in ("standup", "report"):

@@ -13,6 +13,7 @@ import pytest
 from aiohttp import web
 
 from agents.server import AgentServer, Handler
+from far_away import hour_away
 from patience import PATIENCE
 from sessions.kit import Desk, Town, at, daemon, desk_of, make_home, until
 
@@ -55,7 +56,7 @@ def story(tmp_path_factory: pytest.TempPathFactory, town: Town) -> Iterator[Stor
 
 def _first(desk: Desk, server: AgentServer) -> dict[str, Any]:
     """One to be kept, one disabled, one at work, one whose message is on its way, one due while nobody is there."""
-    kept = desk.put({"type": "cron", "expression": "0 9 * * 1-5", "timezone": "UTC"})
+    kept = desk.put({"type": "cron", "expression": f"0 {hour_away()} * * *", "timezone": "UTC"})
     off = desk.put(slug="off", enabled=False)
     desk.hold()
     desk.due("finished", agent="a1")

@@ -20,6 +20,7 @@ from wakeful.server.demo import (
     PAUSED,
     PROPOSAL,
     PROPOSER,
+    PROPOSER_WORK,
     TOKEN_FILE,
     UNHEARD,
     NotTheDemo,
@@ -94,13 +95,21 @@ def _furnish(invocation: Invocation, listening: Listening) -> None:
 def _limit(daemon: Daemon) -> None:
     """A monthly budget of which one agent has used most."""
     try:
-        spent = {agent["name"]: agent["cost"]["month"] for agent in daemon.get("/api/agents")["agents"]}[PROPOSER]
+        spent = _spent(daemon)
+        if spent == 0:  # a month that has just begun
+            _post(daemon, f"/api/schedule/{PROPOSER_WORK}/run?wait=true")
+            spent = _spent(daemon)
         if spent > 0:
             limit = floor((10_000 * spent - 1) / USED) / 10_000  # rounded up, it would be just below the warning
             body = {"period": "month", "limit": limit, "agent": PROPOSER}
             daemon.ask("PUT", "/api/budget", body=body)
     except Ended as error:
         log.warning("the demo could not set a budget: %s", error)
+
+
+def _spent(daemon: Daemon) -> float:
+    agents = daemon.get("/api/agents")["agents"]
+    return float(next(agent["cost"]["month"] for agent in agents if agent["name"] == PROPOSER))
 
 
 def _propose(address: str, token: str) -> None:

@@ -127,12 +127,12 @@ def test_it_has_a_past_a_failing_agent_a_proposal_and_a_budget(running: Cli) -> 
     proposals = within_a_minute(running, lambda: running.ask("approvals", "-o", "json").json["approvals"])
     assert [(one["owner"], one["slug"]) for one in proposals] == [("coder", "coder.dependencies")]
     days = running.ask("cost", "--by", "day", "-o", "json").json["rows"]
-    assert len(days) >= 10 and all(row["cost"] > 0 for row in days)
+    assert len(days) >= 10 and all(row["cost"] > 0 or row["unknown"] for row in days)
     (failed, *_) = [run for run in runs(running, "failed") if run["slug"] == "review"]
     assert "the API key has expired" in failed["error"]
     found = running.ask("budget", "-o", "json").json["budgets"]
     shares = [row["spent"] / row["limit"] for row in found if row["scope"] == "agent:coder"]
-    assert len(shares) == 1 and 0.8 <= shares[0] < 0.85  # enough for the warning
+    assert len(shares) == 1 and shares[0] >= 0.8  # enough for the warning
 
 
 def test_why_has_something_to_tell(running: Cli) -> None:

@@ -7,13 +7,14 @@ import signal
 import pytest
 
 from edges.cli.kit import WITHIN, Cli
+from far_away import hour_away, minute_away
 
 
 @pytest.fixture(scope="module")
 def ran(cli: Cli) -> Cli:
     """A daemon with two schedules, one that succeeds and one that fails, each of which ran."""
     cli.ask("add", "good", "--every", "1h", "--command", "echo well done")
-    cli.ask("add", "bad", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--command", "sh -c 'echo oh; exit 7'")
+    cli.ask("add", "bad", "--cron", f"0 {hour_away()} * * *", "--tz", "UTC", "--command", "sh -c 'echo oh; exit 7'")
     cli.ask("run", "good", "--wait")
     cli.ask("run", "bad", "--wait")
     return cli
@@ -149,7 +150,7 @@ def test_next_of_one(ran: Cli) -> None:
     said = ran.ask("next", "bad", "--days", "2.5", "-o", "json")
     assert said.json["slug"] == "bad"
     assert len(said.json["times"]) in (2, 3)
-    assert ran.ask("next", "bad").out.count("09:00 CE") == 7
+    assert ran.ask("next", "bad").out.count(":00 CE") == 7
     assert "does not fire within 0.0001 days" in ran.ask("next", "bad", "--days", "0.0001").err
     assert ran.ask("next", "bad", "--days", "0").code == 2
 
@@ -176,7 +177,7 @@ def test_a_run_is_cancelled(ran: Cli) -> None:
 
 def test_past_times_are_counted_and_run_on_request(ran: Cli) -> None:
     """Nothing starts without --apply."""
-    ran.ask("add", "hourly", "--cron", "0 * * * *", "--tz", "UTC", "--command", "true")
+    ran.ask("add", "hourly", "--cron", f"{minute_away()} * * * *", "--tz", "UTC", "--command", "true")
     said = ran.ask("backfill", "hourly", "--from", "5h")
     assert (said.code, "5 instants would run" in said.out, "--apply" in said.err) == (0, True, True)
     assert ran.ask("runs", "hourly", "-o", "json").json["runs"] == []

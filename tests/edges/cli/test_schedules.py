@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from edges.cli.kit import Cli
 
-ROW = re.compile(r"\w{3} \d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? CES?T  in [\dhdmins ]+")
+ROW = re.compile(r"\w{3} \d{4}-\d\d-\d\d \d\d:\d\d(:\d\d)? CES?T  (?:now|in [\dhdmins ]+)")
 LONG = "a" + "-very" * 12
 
 

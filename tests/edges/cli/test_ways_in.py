@@ -12,10 +12,14 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from edges.cli.kit import WITHIN, Cli, daemon
+from far_away import hour_away
 
 pytestmark = pytest.mark.promise
 
-NINE = {"schedule": {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}, "prompt": "good morning"}
+BERLIN = ZoneInfo("Europe/Berlin")
+HOUR = hour_away(BERLIN)
+DAILY = f"0 {HOUR} * * *"
+DEFINITION = {"schedule": {"type": "cron", "expression": DAILY, "timezone": "Europe/Berlin"}, "prompt": "good morning"}
 WAYS = ["by-cli", "by-file", "by-rest"]
 
 
@@ -37,12 +41,12 @@ def test_every_way_in_leads_to_the_same_alarm(tmp_path: Path) -> None:
     a restart."""
     home = tmp_path / "home"
     with daemon(home) as cli:
-        said = cli.ask("add", "by-cli", "--cron", "0 9 * * *", "--tz", "Europe/Berlin", "--prompt", "good morning")
+        said = cli.ask("add", "by-cli", "--cron", DAILY, "--tz", "Europe/Berlin", "--prompt", "good morning")
         assert said.code == 0, said.err
         address = json.loads((home / "wakeful.lock").read_text())["address"]
         request = urllib.request.Request(
             f"{address}/api/schedule/by-rest",
-            json.dumps(NINE).encode(),
+            json.dumps(DEFINITION).encode(),
             {"content-type": "application/json"},
             method="PUT",
         )
@@ -50,7 +54,7 @@ def test_every_way_in_leads_to_the_same_alarm(tmp_path: Path) -> None:
             assert answer.status == 201
         folder = home / "schedule" / "by-file"
         folder.mkdir(parents=True)
-        (folder / "definition.json").write_text(json.dumps({"slug": "by-file", **NINE}))
+        (folder / "definition.json").write_text(json.dumps({"slug": "by-file", **DEFINITION}))
         until = time.monotonic() + WITHIN
         while len(next_runs(cli)) < len(WAYS) and time.monotonic() < until:
             time.sleep(0.05)
@@ -61,7 +65,7 @@ def test_every_way_in_leads_to_the_same_alarm(tmp_path: Path) -> None:
     with daemon(home) as cli:
         assert next_runs(cli) == first
     told = datetime.fromisoformat(first["by-cli"])
-    assert (told.astimezone(ZoneInfo("Europe/Berlin")).hour, told.minute) == (9, 0)
+    assert (told.astimezone(BERLIN).hour, told.minute) == (HOUR, 0)
     assert {rings[slug] for slug in WAYS} == {int(told.timestamp() * 1000)}
 
 

@@ -90,12 +90,18 @@ def application(app: Wakeful, access: Access | None, body_max: int) -> Iterator[
 
 @asynccontextmanager
 async def served(
-    path: Path, *, store: str | None = None, access: Access | None = None, body_max: int = 1_048_576, **settings: Any
+    path: Path,
+    *,
+    store: str | None = None,
+    access: Access | None = None,
+    body_max: int = 1_048_576,
+    timezone: str = "UTC",
+    **settings: Any,
 ) -> AsyncIterator[Client]:
     """The API of a fresh store, in this process."""
     if store is None:
         prepare(path / "wakeful.db")
-    app = Wakeful(store or path / "wakeful.db", timezone="UTC", shutdown_grace="1s", **settings)
+    app = Wakeful(store or path / "wakeful.db", timezone=timezone, shutdown_grace="1s", **settings)
     # The protocol is named, or every answer waits 40 ms for an acknowledgement.
     with socket.socket(proto=socket.IPPROTO_TCP) as door, application(app, access, body_max) as asgi:
         door.bind(("127.0.0.1", 0))

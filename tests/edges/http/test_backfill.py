@@ -1,14 +1,22 @@
 """Replay and backfill over REST: dry by default on the command line, `?dryRun=true` here."""
 
-from edges.http.kit import Client
+from typing import Any
 
-HOURLY = {"schedule": {"type": "cron", "expression": "0 * * * *", "timezone": "UTC"}, "command": {"argv": ["true"]}}
-DAY = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-01T23:30:00Z"}
+from edges.http.kit import Client
+from far_away import minute_away
+
+DAY = {"from": "2026-01-01T00:00:00Z", "until": "2026-01-01T23:59:59Z"}
+
+
+def hourly() -> dict[str, Any]:
+    """It is not due while a test runs."""
+    timing = {"type": "cron", "expression": f"{minute_away()} * * * *", "timezone": "UTC"}
+    return {"schedule": timing, "command": {"argv": ["true"]}}
 
 
 async def test_a_backfill_is_counted_started_and_stopped(api: Client) -> None:
     """Counting changes nothing; stopping returns how many will not run."""
-    await api.put("hourly", HOURLY)
+    await api.put("hourly", hourly())
     counted = await api.post("/api/schedule/hourly/backfill?dryRun=true", DAY)
     assert (counted.status, counted.body) == (202, {"instants": 24, "bySlug": {"hourly": 24}, "estimate": 0.0})
     assert (await api.get("/api/schedule/hourly/runs")).body["runs"] == []
@@ -19,7 +27,7 @@ async def test_a_backfill_is_counted_started_and_stopped(api: Client) -> None:
 
 
 async def test_a_run_is_replayed(api: Client) -> None:
-    await api.put("hourly", HOURLY)
+    await api.put("hourly", hourly())
     old = (await api.post("/api/schedule/hourly/run?wait=true")).body
     dry = await api.post(f"/api/runs/{old['runId']}/replay?dryRun=true")
     assert (dry.status, dry.body) == (200, {"instants": 1, "bySlug": {"hourly": 1}, "estimate": 0.0})
@@ -32,7 +40,7 @@ async def test_a_run_is_replayed(api: Client) -> None:
 
 
 async def test_wrong_input_is_refused_by_field(api: Client) -> None:
-    await api.put("hourly", HOURLY)
+    await api.put("hourly", hourly())
     for body, field in (
         ({}, "from"),
         ({"from": "x", "until": "y"}, "from"),

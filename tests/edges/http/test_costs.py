@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edges.http.kit import served
+from far_away import zone_at_noon
 from wakeful.core.run.results import Done
 from wakeful.core.run.usage import Usage
 from wakeful.integrations.agents.call import CallAgent
@@ -31,7 +32,7 @@ async def test_costs_in_the_metrics(tmp_path: Path) -> None:
         seen.append(gauges)
         return b""
 
-    async with served(tmp_path, agents=agents) as api:
+    async with served(tmp_path, agents=agents, timezone=zone_at_noon()) as api:
         await api.ask("PUT", "/api/schedule/report", DAILY)
         for _ in range(2):
             await api.post("/api/schedule/report/run?wait=true")
@@ -42,7 +43,7 @@ async def test_costs_in_the_metrics(tmp_path: Path) -> None:
 
 async def test_what_was_spent_and_what_is_left(tmp_path: Path) -> None:
     """Sums by schedule, agent, model and day; a budget set by a person holds at once."""
-    async with served(tmp_path, agents=agents) as api:
+    async with served(tmp_path, agents=agents, timezone=zone_at_noon()) as api:
         made = await api.ask("PUT", "/api/schedule/report", {**DAILY, "budget": {"perDay": 0.6}})
         assert made.body["cost"] == {
             "today": 0.0, "month": 0.0, "lastRun": None, "perMonth": {"runs": 30, "cost": None}
@@ -90,7 +91,7 @@ async def test_what_was_spent_and_what_is_left(tmp_path: Path) -> None:
 
 async def test_bad_budgets_are_refused(tmp_path: Path) -> None:
     """Each with its field and the cure; nothing is set."""
-    async with served(tmp_path, agents=agents) as api:
+    async with served(tmp_path, agents=agents, timezone=zone_at_noon()) as api:
         for body, field in (
             ({"period": "year", "limit": 1}, "period"),
             ({"period": "day", "limit": -1}, "limit"),

@@ -9,6 +9,7 @@ import pytest
 
 from edges.http.kit import EVERY, MANUAL, Client, served
 from edges.http.steps import Steps
+from far_away import minute_away
 from patience import PATIENCE
 from wakeful import once
 from wakeful.app import New
@@ -159,7 +160,8 @@ async def test_recent_rows_of_the_ledger_are_listed_beside_each_schedule(api: Cl
 
 async def test_the_timeline_has_what_was_and_what_is_to_come(api: Client) -> None:
     """Of each schedule its runs and its planned instants between two times; none of one that is paused."""
-    hourly = {**EVERY, "schedule": {"type": "cron", "expression": "0 * * * *", "timezone": "Europe/Berlin"}}
+    timing = {"type": "cron", "expression": f"{minute_away()} * * * *", "timezone": "Europe/Berlin"}
+    hourly = {**EVERY, "schedule": timing}
     for slug in ("job", "still"):
         await api.put(slug, hourly)
     await api.post("/api/schedule/still/pause")

@@ -5,7 +5,7 @@ daemon responds; `programs` are small programs that stand in for external servic
 """
 
 from wakeful.server.demo.home import DEMO_HOME, TOKEN_FILE, NotTheDemo, prepare
-from wakeful.server.demo.things import AT_ONCE, PAUSED, PROPOSAL, PROPOSER, UNHEARD, DemoItem, things
+from wakeful.server.demo.things import AT_ONCE, PAUSED, PROPOSAL, PROPOSER, PROPOSER_WORK, UNHEARD, DemoItem, things
 
 __all__ = [
     "AT_ONCE",
@@ -13,6 +13,7 @@ __all__ = [
     "PAUSED",
     "PROPOSAL",
     "PROPOSER",
+    "PROPOSER_WORK",
     "TOKEN_FILE",
     "UNHEARD",
     "DemoItem",

@@ -11,6 +11,8 @@ AT_ONCE: Final = ("import", "import", "haiku", "crunch", "kettle")
 """Schedules that also run when the demo starts, so that there is something to see before they are due. The second
 import fails."""
 PROPOSER: Final = "coder"
+PROPOSER_WORK: Final = "changelog"
+"""A schedule of that agent."""
 PROPOSAL: Final = {
     "slug": "dependencies",
     "when": "every monday at 9:00",
@@ -41,7 +43,7 @@ def with_history(home: Path) -> dict[str, Mapping[str, Any]]:
         "evening-note": _prompt(_times("18:30", "22:00"), "What is still open today?"),
         "tokyo-open": _prompt(_cron("55 8 * * 1-5", "Asia/Tokyo"), "What moved overnight?"),
         PAUSED: _prompt(_cron("0 8 * * 6", "Europe/Berlin"), "Draft the newsletter."),
-        "changelog": {
+        PROPOSER_WORK: {
             **_prompt(_cron("0 */3 * * *", "UTC"), "Bring the changelog up to date."),
             "agent": PROPOSER,
             "budget": {"perDay": 0.5},
