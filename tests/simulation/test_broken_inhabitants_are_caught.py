@@ -327,7 +327,7 @@ def repeat_what_may_have_happened(patch: Patch) -> None:
     patch.setattr(settling, "_after_loss", again)
 
 
-def begin_after_the_side_effect_anew(patch: Patch) -> None:
+def begin_again_after_the_side_effect(patch: Patch) -> None:
     """A failure after the side effect starts the run from the beginning."""
     back = settling._back_to_start
 
@@ -447,7 +447,7 @@ FIRST_SEEDS: dict[Sabotage, int] = {
             pytest.param(
                 repeat_what_may_have_happened, "L2 workflow", FLOWS, id="a side effect repeated after a crash"
             ),
-            pytest.param(begin_after_the_side_effect_anew, "L2 workflow", FLOWS, id="a side effect after an error"),
+            pytest.param(begin_again_after_the_side_effect, "L2 workflow", FLOWS, id="a side effect after an error"),
             pytest.param(reservations_are_not_released, "L6 workflow", FLOWS, id="reserved for ever"),
             pytest.param(consumed_goes_back, "L2 workflow", FLOWS, id="consumed twice"),
             pytest.param(consumed_when_prepared, "L8 workflow", FLOWS, id="consumed before it happened"),

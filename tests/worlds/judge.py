@@ -5,7 +5,7 @@ Theory of operation
 A law over the whole ledger costs as much as the ledger is long. But the laws are inductive: rows that tiled time up to
 a border still do, as long as nobody touched them. So the judge keeps a `Book` per schedule, with the rows it has seen
 and the border up to which they are known to tile, and looks at what changed since. When the border goes *back*, because
-the clock did, the book is judged anew from the beginning.
+the clock did, the book is judged again from the beginning.
 
 The judge also keeps the world's own record of attempts (`Seen`), which owes nothing to the store.
 """
@@ -144,7 +144,7 @@ class Judge:
         self.nodes: set[int] = set()
         self.capacities: dict[int, int] = {}
         self.looks = 0
-        self.backfills: Counter[str] = Counter()  # how many people asked for, by slug
+        self.backfills: Counter[str] = Counter()  # how many were requested, by slug
         self._keys: dict[str, int] = {}
         self._remaining: set[int] = set()
         self._run_books: dict[int, Book] = {}

@@ -131,13 +131,13 @@ def one_backfill_per_instant(name: str, row: Run, rows: Mapping[int, Run]) -> It
 
 
 def each_request_runs_an_instant_once(name: str, shift: Shift, rows: Mapping[int, Run], requests: int) -> Iterator[str]:
-    """L2: a past instant has at most one run for each backfill that people asked for."""
+    """L2: a past instant has at most one run for each backfill that was requested."""
     row = shift.after
     if row.trigger != "backfill" or shift.before is not None:
         return
     made = sum(other.trigger == "backfill" and other.planned_at == row.planned_at for other in rows.values())
     if made > requests:
-        yield f"L2 {name}: {describe(row)} is run number {made} of its instant, and {requests} backfills were asked for"
+        yield f"L2 {name}: {describe(row)} is run {made} of its instant, and {requests} backfills were requested"
 
 
 def not_blocked_by_a_backfill(name: str, row: Run, rows: Mapping[int, Run]) -> Iterator[str]:

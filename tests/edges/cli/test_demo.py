@@ -132,7 +132,7 @@ def test_it_has_a_past_a_failing_agent_a_proposal_and_a_budget(running: Cli) -> 
     assert "the API key has expired" in failed["error"]
     found = running.ask("budget", "-o", "json").json["budgets"]
     shares = [row["spent"] / row["limit"] for row in found if row["scope"] == "agent:coder"]
-    assert len(shares) == 1 and shares[0] >= 0.8  # enough for the warning
+    assert len(shares) == 1 and 0.8 <= shares[0] <= 1  # enough for the warning; a run may have ended since
 
 
 def test_why_has_something_to_tell(running: Cli) -> None:
