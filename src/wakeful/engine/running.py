@@ -11,7 +11,7 @@ import heapq
 import json
 from collections import Counter
 from collections.abc import Callable
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from wakeful.core.run.results import Cancelled, Ending, Failed, Interrupted, StuckRunEnded, TimedOut, Unproven
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, Run, RungName, rung_index
@@ -27,7 +27,8 @@ from wakeful.ports.handlers import EngineHooks, Job
 from wakeful.ports.store import Mark, StoreUnavailable
 
 Why: TypeAlias = Literal["deadline", "shutdown", "fenced", "cancel"]
-ERROR_MAX = 4000
+ERROR_MAX: Final = 4000
+DEADLINES_SPARE: Final = 4096
 
 
 class RunLadder:
@@ -134,7 +135,7 @@ class Runner:
         self._remove(claim.run.run_id)  # of a lost lease, if it has not ended yet
         self._attempts[claim.run.run_id] = attempt
         self._of_priority[claim.run.priority] += 1
-        heapq.heappush(self._deadlines, (monotonic + job.timeout, claim.run.run_id, claim.run.fence))
+        self._add_deadline(monotonic + job.timeout, claim.run)
         attempt.task = asyncio.get_running_loop().create_task(self._perform(attempt, job))
 
     def next_deadline(self) -> int | None:
@@ -181,7 +182,15 @@ class Runner:
     def _end_within_grace(self, attempt: _Attempt, why: Why, monotonic: int) -> None:
         self._cancel(attempt, why)
         attempt.give_up_at = monotonic + self._ending_grace
-        heapq.heappush(self._deadlines, (attempt.give_up_at, attempt.claim.run.run_id, attempt.claim.run.fence))
+        self._add_deadline(attempt.give_up_at, attempt.claim.run)
+
+    def _add_deadline(self, at: int, run: Run) -> None:
+        """Attempts that have ended leave their deadlines behind. `next_deadline` drops them from the front; behind the
+        deadline of a long attempt they would accumulate."""
+        heapq.heappush(self._deadlines, (at, run.run_id, run.fence))
+        if len(self._deadlines) > 2 * len(self._attempts) + DEADLINES_SPARE:
+            self._deadlines = [entry for entry in self._deadlines if self._is_current(entry)]
+            heapq.heapify(self._deadlines)
 
     def _cancel(self, attempt: _Attempt, why: Why) -> None:
         if attempt.why is None and attempt.task is not None:
