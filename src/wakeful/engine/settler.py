@@ -69,7 +69,7 @@ class Settler:
         self._hooks = hooks
         self._host = host
         self._queue: deque[Ended] = deque()
-        self._settling: list[Ended] = []
+        self._kept: dict[int, int] = {}  # ended runs whose capacity is kept for a successor, with their priorities
         self._task: asyncio.Task[None] | None = None
         self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
         self._refused = asyncio.Event()  # the store did not accept the last batch
@@ -82,21 +82,25 @@ class Settler:
     @property
     def kept(self) -> int:
         """The capacity that ended runs in lanes keep for their successors."""
-        return _in_lanes(self._settling) + _in_lanes(self._queue)
+        return len(self._kept)
 
     @property
     def kept_manual(self) -> int:
         """How much of it is kept by manual runs."""
-        return sum(_hands_on(item) and item.run.priority == PRIORITY_PERSON for item in (*self._settling, *self._queue))
+        return sum(priority == PRIORITY_PERSON for priority in self._kept.values())
 
     def put(self, run: Run, ending: Ending) -> None:
         """Settle the ending of a run that this node claimed."""
-        self._queue.append(Ended(run, ending))
+        item = Ended(run, ending)
+        self._queue.append(item)
+        if _hands_on(item):
+            self._kept[run.run_id] = run.priority
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
 
     def clear(self) -> None:
         """Drop endings of runs that another node took, or that the next start will treat as lost."""
+        self._release(self._queue)
         self._queue.clear()
         for retry in self._apart:
             retry.cancel()
@@ -136,6 +140,7 @@ class Settler:
                 return await self._settle_or_keep(batch, may_claim=False)
             if len(batch) == 1:
                 log.exception("cannot settle run %d; trying again in a minute", batch[0].run.run_id)
+                self._release(batch)
                 retry = asyncio.create_task(self._put_later(batch[0]))
                 self._apart.add(retry)
                 retry.add_done_callback(self._apart.discard)
@@ -147,16 +152,14 @@ class Settler:
     async def _settle(self, batch: list[Ended], may_claim: bool) -> None:
         node_id, now, lease_until = self._host.node_id, self._clock.read().now, self._host.succession_until
         if node_id is None:
+            self._release(batch)
             return
         room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
         request = SettleRequest(node_id, now, room, self._host.manual_room, lease_until or 0, self._host.labels)
-        self._settling = batch
-        try:
-            settled, claims, next_due_at = await self._store.write(
-                partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
-            )
-        finally:
-            self._settling = []
+        settled, claims, next_due_at = await self._store.write(
+            partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
+        )
+        self._release(batch)
         self._host.start_claims(claims)
         for item, is_counted in zip(batch, settled.counted, strict=True):
             if not is_counted:
@@ -164,6 +167,12 @@ class Settler:
         for alert in settled.alerts:
             self._host.alert(alert, now)
         self._host.look_by(next_due_at)
+
+    def _release(self, batch: Iterable[Ended]) -> None:
+        """Give up the capacity that these keep."""
+        if self._kept:
+            for item in batch:
+                self._kept.pop(item.run.run_id, None)
 
     async def _put_later(self, ended: Ended) -> None:
         await self._clock.sleep(MINUTE)
