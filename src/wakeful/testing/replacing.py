@@ -9,7 +9,7 @@ from wakeful.app.bootstrap import Agents
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import Command, Dispatch, Http
-from wakeful.integrations.actions.fire import FireView, view_of
+from wakeful.integrations.actions.fire import FireView
 from wakeful.integrations.actions.invoke import failure_of, outcome_of
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.call import CallAgent
@@ -58,7 +58,7 @@ class ReplacedAction:
             return Failed(self._refusal, permanent=True)
         await ladder.climb("sent")
         try:
-            value = await _called(self._function, spec, view_of(fire))
+            value = await _called(self._function, spec, FireView(fire))
         except Exception as error:
             return failure_of(error)
         is_number = isinstance(value, int) and not isinstance(value, bool)

@@ -17,8 +17,16 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import ActionSpec, Call
 from wakeful.core.time.instants import Duration
 from wakeful.integrations.actions.child import Children
-from wakeful.integrations.actions.fire import view_of
-from wakeful.integrations.actions.invoke import NotCallable, OnError, begin, fill, finish, is_async, own_traceback
+from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.invoke import (
+    NotCallable,
+    begin,
+    fill,
+    finish,
+    is_async,
+    own_traceback,
+    resolve_and_begin,
+)
 from wakeful.integrations.actions.isolation import Unsendable, pack, perform_isolated
 from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
 from wakeful.integrations.actions.sessions import END_GRACE
@@ -66,27 +74,27 @@ class CallAction:
             target = self._registry.registered(call.target) or call.target
             result = await perform_isolated(target, call, fire, ladder, self._children)
             if isinstance(result, Failed):
-                log.error("%s\n%s", _failed(fire, result.error), result.output or "")
+                log.error("%s\n%s", _failed(FireView(fire), result.error), result.output or "")
             return result
         # It does not survive a crash of this process, but part of its work may be done, so its start is recorded first.
         await ladder.climb("started")
-        on_error = partial(_log, fire)
+        view = FireView(fire)
         at_hand = self._registry.at_hand(call.target)
         if at_hand is not None and is_async(at_hand):
-            begun = begin(lambda: at_hand, view_of(fire), call.args, on_error)
+            begun = begin(at_hand, view, call.args, _log)
         else:
-            begun = await self._begin_in_thread(call, fire)
-        return await _on_loop(begun, on_error) if inspect.isawaitable(begun) else begun
+            begun = await self._begin_in_thread(call, view)
+        return await finish(begun, view, _log) if inspect.isawaitable(begun) else begun
 
     async def close(self) -> None:
         self._threads.close()
         await self._children.close()
 
-    async def _begin_in_thread(self, call: Call, fire: Fire) -> Result | Awaitable[Any]:
+    async def _begin_in_thread(self, call: Call, fire: FireView) -> Result | Awaitable[Any]:
         """Used if the callable, or importing it, may block."""
         resolve = partial(self._registry.resolve, call.target)
         try:
-            running = self._threads.run(lambda: begin(resolve, view_of(fire), call.args, partial(_log, fire)))
+            running = self._threads.run(lambda: resolve_and_begin(resolve, fire, call.args, _log))
         except RuntimeError as error:
             return Failed(f"{error}; lower the concurrency, or raise the limit")
         try:
@@ -98,29 +106,12 @@ class CallAction:
             raise StillRunning(message, _ended(running)) from None
 
 
-async def _on_loop(awaitable: Awaitable[Any], on_error: OnError) -> Result:
-    """Await the callable in the attempt's own task: a second task would cost as much as the rest of a call.
-
-    If it swallows the cancellation and continues, the engine notices, because it waits for the task; if it swallows it
-    and then returns, it still counts as ended by us."""
-    task = asyncio.current_task()
-    try:
-        result = await finish(awaitable, on_error)
-    except asyncio.CancelledError:
-        if task is not None and task.cancelling():
-            raise
-        return Failed("CancelledError: it cancelled itself")
-    if task is not None and task.cancelling():
-        raise asyncio.CancelledError
-    return result
-
-
-def _log(fire: Fire, error: BaseException) -> None:
+def _log(fire: FireView, error: BaseException) -> None:
     """Log the failure, so that a program that embeds us sees the errors of its functions."""
     log.error("%s", _failed(fire, type(error).__name__), exc_info=(type(error), error, own_traceback(error)))
 
 
-def _failed(fire: Fire, what: str) -> str:
+def _failed(fire: FireView, what: str) -> str:
     return f"{fire.slug}: attempt {fire.attempt} of run {fire.run_id} failed: {what}"
 
 

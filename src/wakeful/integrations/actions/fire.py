@@ -8,7 +8,8 @@ from wakeful.ports.action import Fire
 
 
 class FireView:
-    """One attempt of a run: what is due, since when, and the key shared by all attempts at this instant."""
+    """One attempt of a run: what is due, since when, and the key shared by all attempts at this instant. Its instants
+    are aware datetimes in UTC, made on access."""
 
     __slots__ = ("_fire",)
 
@@ -51,8 +52,3 @@ class FireView:
 
     def __repr__(self) -> str:
         return f"<fire of {self.slug} planned at {self.planned_at.isoformat()}, attempt {self.attempt}>"
-
-
-def view_of(fire: Fire) -> FireView:
-    """The fire with its instants as aware datetimes in UTC, created on access."""
-    return FireView(fire)

@@ -20,7 +20,7 @@ from wakeful.integrations.actions.fire import FireView
 from wakeful.integrations.actions.registry import Target, UnknownCallable
 from wakeful.integrations.system.text import cap, one_line
 
-OnError: TypeAlias = Callable[[BaseException], None]
+OnError: TypeAlias = Callable[[FireView, BaseException], None]
 
 
 def is_async(target: Target) -> bool:
@@ -42,37 +42,63 @@ class NotCallable(Exception):
     """The callable cannot be called like this; the message gives the reason and the cure."""
 
 
-def ignore_error(_: BaseException) -> None:
+def ignore_error(_fire: FireView, _error: BaseException) -> None:
     """The default error callback: does nothing."""
 
 
-def begin(
+def resolve_and_begin(
     resolve: Callable[[], Target], fire: FireView, args: Mapping[str, Any], on_error: OnError = ignore_error
+) -> Result | Awaitable[Any]:
+    """Look up the callable, which may import its module, and call it. Never raises."""
+    try:
+        target = resolve()
+    except UnknownCallable as error:
+        return Failed(str(error), permanent=True)
+    except BaseException as error:
+        on_error(fire, error)
+        return failure_of(error)
+    return begin(target, fire, args, on_error)
+
+
+def begin(
+    target: Target, fire: FireView, args: Mapping[str, Any], on_error: OnError = ignore_error
 ) -> Result | Awaitable[Any]:
     """Call the callable; returns the result, or an awaitable. Never raises; `on_error` gets what the callable
     raised."""
     try:
-        target = resolve()
         positional, named = fill(target, fire, args)
         value = target(*positional, **named)
         return value if inspect.isawaitable(value) else outcome_of(value)
-    except (UnknownCallable, NotCallable) as error:
+    except NotCallable as error:
         return Failed(str(error), permanent=True)
     except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
-        on_error(error)
+        on_error(fire, error)
         return failure_of(error)
 
 
-async def finish(awaitable: Awaitable[Any], on_error: OnError = ignore_error) -> Result:
-    """Await the awaitable; returns the result. Raises only the cancellation; `on_error` gets anything else it
-    raised."""
+async def finish(awaitable: Awaitable[Any], fire: FireView, on_error: OnError = ignore_error) -> Result:
+    """Await the callable in the current task: a second task would cost as much as the rest of a call. Returns the
+    result. Raises only the cancellation of this task; `on_error` gets anything else that the callable raised.
+
+    If it swallows the cancellation and continues, the engine notices, because it waits for the task; if it swallows it
+    and then returns, it still counts as ended by us."""
     try:
-        return outcome_of(await awaitable)
+        result = outcome_of(await awaitable)
     except asyncio.CancelledError:
-        raise
+        if _is_cancelled():
+            raise
+        return Failed("CancelledError: it cancelled itself")
     except BaseException as error:  # a task that lets SystemExit or KeyboardInterrupt out ends its event loop
-        on_error(error)
-        return failure_of(error)
+        on_error(fire, error)
+        result = failure_of(error)
+    if _is_cancelled():
+        raise asyncio.CancelledError
+    return result
+
+
+def _is_cancelled() -> bool:
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def outcome_of(value: object) -> Result:

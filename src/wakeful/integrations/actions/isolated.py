@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.run.results import Failed, Result
 from wakeful.integrations.actions.fire import FireView
-from wakeful.integrations.actions.invoke import begin, failure_of, finish
+from wakeful.integrations.actions.invoke import failure_of, finish, resolve_and_begin
 from wakeful.integrations.actions.registry import CallRegistry, Target
 from wakeful.integrations.system.text import one_line
 
@@ -57,12 +57,12 @@ def _carry_out(order: Order) -> Result:
 
 def _call(target: str | Target, fire: FireView, args: Mapping[str, Any]) -> Result:
     resolve = partial(CallRegistry().resolve, target) if isinstance(target, str) else lambda: target
-    begun = begin(resolve, fire, args)
+    begun = resolve_and_begin(resolve, fire, args)
     if isinstance(begun, Result):
         return begun
     try:
-        return asyncio.run(finish(begun))
-    except BaseException as error:  # the cancellation, if it cancels itself
+        return asyncio.run(finish(begun, fire))
+    except BaseException as error:  # a cancellation that it swallowed
         return failure_of(error)
 
 

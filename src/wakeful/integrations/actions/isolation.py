@@ -15,7 +15,7 @@ from wakeful.core.run.results import Failed, Result
 from wakeful.core.schedule.actions import Call
 from wakeful.integrations.actions.child import CannotStart, Children, Spawn
 from wakeful.integrations.actions.environment import environment
-from wakeful.integrations.actions.fire import view_of
+from wakeful.integrations.actions.fire import FireView
 from wakeful.integrations.actions.isolated import RESULT_MARK, Order
 from wakeful.integrations.actions.registry import Target
 from wakeful.integrations.system.text import one_line
@@ -48,7 +48,7 @@ def pack(target: str | Target, call: Call, fire: object) -> bytes:
 async def perform_isolated(target: str | Target, call: Call, fire: Fire, ladder: Ladder, children: Children) -> Result:
     """Make the call in a fresh process and wait for it."""
     try:
-        packed = pack(target, call, view_of(fire))
+        packed = pack(target, call, FireView(fire))
     except Unsendable as error:
         return Failed(str(error), permanent=True)
     report = _Report()
