@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from sqlite3 import Connection
 
 from wakeful.ports.store import NewSchedule
-from wakeful.stores.sqlite.rows import texts
+from wakeful.stores.sqlite.rows import ManyRows, texts
 
 # Insert one new schedule and return its id; an existing slug is skipped.
 ADD = """
@@ -13,10 +13,9 @@ ON CONFLICT (slug) WHERE deleted_at IS NULL DO NOTHING
 """
 
 # Insert many new schedules with ids chosen beforehand.
-ADD_MANY = """
-INSERT INTO schedules (schedule_id, slug, definition, version, is_zoned, created_at, updated_at)
-VALUES (?, ?, ?, 1, ?, ?, ?)
-"""
+_ADD_INTO = "INSERT INTO schedules (schedule_id, slug, definition, version, is_zoned, created_at, updated_at) VALUES "
+_ADD_ROW = "(?, ?, ?, 1, ?, ?, ?)"
+ADD_MANY = ManyRows(single=_ADD_INTO + _ADD_ROW, together=_ADD_INTO + "{rows}", row=_ADD_ROW)
 
 # The last assigned id. Rows are never deleted, so it only grows.
 LAST_ID = "SELECT coalesce(max(schedule_id), 0) FROM schedules"
@@ -45,8 +44,8 @@ def add_schedules(connection: Connection, rows: Sequence[NewSchedule]) -> list[i
         taken.add(row.slug)
         last_id += 1
         given.append(last_id)
-    connection.executemany(
-        ADD_MANY, ((key, *row, row.created_at) for key, row in zip(given, rows, strict=True) if key is not None)
+    ADD_MANY.write(
+        connection, ((key, *row, row.created_at) for key, row in zip(given, rows, strict=True) if key is not None)
     )
     return given
 

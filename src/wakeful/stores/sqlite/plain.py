@@ -13,7 +13,7 @@ from wakeful.stores.shared.database import columns_of
 from wakeful.stores.shared.plain import CLEAR, CLOSED, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
 from wakeful.stores.sqlite.alarms import REMOVE
 from wakeful.stores.sqlite.lanes import FREE as FREE_LANE
-from wakeful.stores.sqlite.rows import ids, texts
+from wakeful.stores.sqlite.rows import ManyRows, ids, texts
 from wakeful.stores.sqlite.runs import CLAIM, claimed_values
 
 # Schedules whose alarm is due, oldest first.
@@ -25,16 +25,25 @@ ORDER BY due_at, ref LIMIT ?
 """
 
 # Move a clear cadence to its next instant, and its alarm with it.
-ADVANCE = """
-UPDATE cadences SET planned_through = ?, next_at = ?, open_run_id = ?, last_row_id = ? WHERE schedule_id = ?
-"""
-MOVE = "UPDATE alarms SET due_at = ? WHERE kind = 'schedule' AND ref = ?"
+ADVANCE = ManyRows(
+    single="UPDATE cadences SET planned_through = ?2, next_at = ?3, open_run_id = ?4, last_row_id = ?4 "
+    "WHERE schedule_id = ?1",
+    together="UPDATE cadences SET planned_through = through, next_at = next, open_run_id = run, last_row_id = run "
+    "FROM (SELECT column1 AS id, column2 AS through, column3 AS next, column4 AS run FROM (VALUES {rows})) "
+    "WHERE schedule_id = id",
+    row="(?, ?, ?, ?)",
+)
+MOVE = ManyRows(
+    single="UPDATE alarms SET due_at = ?2 WHERE kind = 'schedule' AND ref = ?1",
+    together="UPDATE alarms SET due_at = due FROM (SELECT column1 AS id, column2 AS due FROM (VALUES {rows})) "
+    "WHERE kind = 'schedule' AND ref = id",
+    row="(?, ?)",
+)
 
-# Insert a run that starts as it is written.
-START = f"""
-INSERT INTO runs ({", ".join((*START_COLUMNS, *START_CONSTANTS))})
-VALUES ({", ".join("?" for _ in START_COLUMNS)}, {", ".join(START_CONSTANTS.values())})
-"""
+# Insert runs that start as they are written.
+_START_INTO = f"INSERT INTO runs ({', '.join((*START_COLUMNS, *START_CONSTANTS))}) VALUES "
+_START_ROW = f"({', '.join('?' for _ in START_COLUMNS)}, {', '.join(START_CONSTANTS.values())})"
+START = ManyRows(single=_START_INTO + _START_ROW, together=_START_INTO + "{rows}", row=_START_ROW)
 _started = attrgetter(*START_COLUMNS)
 
 # Of these runs, those this node holds as it claimed them, with a schedule that is in order; and whether each is the
@@ -93,14 +102,13 @@ class SqlitePlainPath:
         return list(map(DueSchedule._make, self._connection.execute(DUE, (now, limit))))
 
     def advance(self, moves: Sequence[Advance]) -> None:
-        self._connection.executemany(
-            ADVANCE,
-            [(move.planned_through, move.next_at, move.run_id, move.run_id, move.schedule_id) for move in moves],
+        ADVANCE.write(
+            self._connection, [(move.schedule_id, move.planned_through, move.next_at, move.run_id) for move in moves]
         )
-        self._connection.executemany(MOVE, [(move.due_at, move.schedule_id) for move in moves])
+        MOVE.write(self._connection, [(move.schedule_id, move.due_at) for move in moves])
 
     def start(self, rows: Sequence[Run]) -> None:
-        self._connection.executemany(START, map(_started, rows))
+        START.write(self._connection, map(_started, rows))
         self._changes.append(RunsAdded(rows))
 
     def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:

@@ -2,13 +2,40 @@
 
 A set of keys is one parameter read by `json_each`: for two hundred keys as fast as a list of placeholders, and one
 statement text for every size, so that it stays prepared.
+
+Rows that a burst writes are written 50 to a statement (`ManyRows`). A statement for each row opens its cursors again
+every time. It also releases the interpreter lock, and then waits for it while the event loop is busy.
 """
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from itertools import chain
+from sqlite3 import Connection
+from typing import Any, Final, NamedTuple
 
 from wakeful.stores.shared.database import fields_of
+
+ROWS_TOGETHER: Final = 50
+
+
+class ManyRows:
+    """A statement that writes rows: 50 together, and the rest one by one, because a text for each number of rows would
+    not stay prepared. `together` has `{rows}` in place of the rows, each with the placeholders of `row`."""
+
+    __slots__ = ("_single", "_together")
+
+    def __init__(self, *, single: str, together: str, row: str) -> None:
+        self._single = single
+        self._together = together.format(rows=", ".join([row] * ROWS_TOGETHER))
+
+    def write(self, connection: Connection, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Write these rows. They are plain tuples, in the order of the placeholders."""
+        rows = list(rows)
+        whole = len(rows) - len(rows) % ROWS_TOGETHER
+        for start in range(0, whole, ROWS_TOGETHER):
+            connection.execute(self._together, list(chain.from_iterable(rows[start : start + ROWS_TOGETHER])))
+        if whole < len(rows):
+            connection.executemany(self._single, rows[whole:])
 
 
 def insert_into(table: str, row: type[NamedTuple]) -> str:
