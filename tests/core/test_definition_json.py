@@ -548,6 +548,6 @@ def test_many_texts_are_those_of_each_alone() -> None:
         Definition("g", noon, call, lane="desk"),
         Definition("h", noon, call),
     ]
-    encoded = encode_many(row)
+    encoded = encode_many(row, [one.slug for one in row])
     assert [one.text for one in encoded] == [encode_definition(one) for one in row]
     assert [one.model.slug for one in encoded] == ["a", "a", "c", "d", "e", "f", "f", "h"]

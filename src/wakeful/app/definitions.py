@@ -11,12 +11,7 @@ from wakeful.app.merging import changed, definition_options
 from wakeful.app.values import Guard, New, WrittenSchedule
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition import Definition, check_slug
-from wakeful.core.schedule.definition_json import (
-    definition_from_json,
-    definition_from_parts,
-    is_same_work,
-    renamed,
-)
+from wakeful.core.schedule.definition_json import definition_from_json, definition_from_parts, is_same_work
 from wakeful.core.time.instants import Instant
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
@@ -57,8 +52,7 @@ class Definitions(AppLifecycle):
         checked = self._check_all(given)
         for start in range(0, len(checked), BATCH):
             end = start + BATCH
-            named = map(_under_slug, checked[start:end], slugs[start:end])
-            for put in await self._put_many(list(named)):
+            for put in await self._put_many(checked[start:end], slugs[start:end]):
                 if isinstance(put, Invalid):
                     raise put
         return slugs
@@ -172,10 +166,13 @@ class Definitions(AppLifecycle):
             raise put
         return put
 
-    async def _put_many(self, checked: list[Checked]) -> list[commands.Put | Invalid]:
-        parts = self._open
-        now = self._clock.read().now
-        puts = await parts.store.write(partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now))
+    async def _put_many(
+        self, checked: Sequence[Checked], slugs: Sequence[str] | None = None
+    ) -> list[commands.Put | Invalid]:
+        parts, now = self._open, self._clock.read().now
+        puts = await parts.store.write(
+            partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now, slugs=slugs)
+        )
         for put in puts:
             if isinstance(put, commands.Put) and put.is_created:
                 parts.compilations.keep(put.compiled)
@@ -193,7 +190,7 @@ class Definitions(AppLifecycle):
 
     def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
         """Check each definition as of one time. One that differs from the previous one only in its slug is not checked
-        again, and gets the same result; `_under_slug` makes its own of it, when it is written."""
+        again, and gets the same result."""
         checked: list[Checked] = []
         before: New | None = None
         now = self._clock.read().now
@@ -217,14 +214,6 @@ class Definitions(AppLifecycle):
     def _warn(self, slug: str, checked: Checked) -> None:
         for warning in checked.warnings:
             log.warning("%s: %s", slug, warning)
-
-
-def _under_slug(checked: Checked, slug: str) -> Checked:
-    """The result of a check, for a schedule that differs at most in its slug."""
-    definition, is_anchor_open, warnings, refusal = checked
-    if definition.slug == slug:
-        return checked
-    return Checked(renamed(definition, slug), is_anchor_open, warnings, refusal)
 
 
 def _is_same_but_slug(new: New, other: New) -> bool:

@@ -205,7 +205,7 @@ def _claim_new(
 def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[PlainRun], node_id: int, now: Instant) -> _Sorted:
     """New runs that no gate concerns: they start as they are written, or wait for their lane."""
     sorted_runs = _Sorted([], [])
-    parked = _parked(tx, hooks, [(run.lane, run.job.fire.run_id) for run in runs])
+    parked = _parked(tx, hooks, [(run.lane, run.job.fire.run_id) for run in runs if run.lane is not None])
     for kind, version, lane, job in runs:
         fire = job.fire
         if fire.run_id in parked:
@@ -298,8 +298,7 @@ def _parked(tx: Tx, hooks: EngineHooks, runs: Sequence[tuple[str | None, int]]) 
 def _reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> list[Claim]:
     """The last step: reserve what the runs may cost. It locks budgets without waiting, and locks nothing after them. A
     run that does not fit is settled as skipped, or waits as if it had not been claimed."""
-    jobs = [(run, job) for run, job in claims if isinstance(job, Job)]
-    decisions = hooks.accounts.reserve(tx, jobs, now=now) if jobs else {}
+    decisions = hooks.accounts.reserve(tx, claims, now=now) if claims else {}
     if not decisions:
         return claims
     kept: list[Claim] = []

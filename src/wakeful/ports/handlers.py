@@ -222,9 +222,11 @@ class Accounts(Protocol):
         """The ending with its cost, if that follows from a table of prices."""
         ...
 
-    def reserve(self, tx: Tx, claims: Sequence[tuple[Run, Job]], *, now: Instant) -> dict[int, Job | Defer | Skip]:
-        """The last step of a claim: reserve what these attempts may cost. Returns, by run id, those that cannot start
-        now, and jobs that changed."""
+    def reserve(
+        self, tx: Tx, claims: Sequence[tuple[Run, Job | Ending]], *, now: Instant
+    ) -> dict[int, Job | Defer | Skip]:
+        """The last step of a claim: reserve what these attempts may cost; a run that has already ended costs nothing.
+        Returns, by run id, those that cannot start now, and jobs that changed."""
         ...
 
     def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:
@@ -238,7 +240,9 @@ class NoAccounts:
     def priced(self, ending: Ending) -> Ending:
         return ending
 
-    def reserve(self, tx: Tx, claims: Sequence[tuple[Run, Job]], *, now: Instant) -> dict[int, Job | Defer | Skip]:
+    def reserve(
+        self, tx: Tx, claims: Sequence[tuple[Run, Job | Ending]], *, now: Instant
+    ) -> dict[int, Job | Defer | Skip]:
         return {}
 
     def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:

@@ -132,29 +132,32 @@ def encode_definition(definition: Definition) -> str:
 
 
 class Encoded(NamedTuple):
-    """A definition and its text. In a row of definitions that differ only in their slugs, all have the first as
+    """A definition as it is stored. In a row of definitions that differ only in their slugs, all have the first as
     `model`."""
 
-    definition: Definition
+    slug: str
     text: str
     model: Definition
 
 
-def encode_many(definitions: Iterable[Definition]) -> list[Encoded]:
-    """The encoded text of many definitions; parts that consecutive definitions share are encoded once."""
+def encode_many(definitions: Iterable[Definition], slugs: Iterable[str]) -> list[Encoded]:
+    """The encoded text of many definitions under these slugs; parts that consecutive definitions share are encoded
+    once."""
     encoded: list[Encoded] = []
+    before: Definition | None = None
     model: Definition | None = None
     shared: object = None
     rest = ""
-    for definition in definitions:
-        options = _options(definition)
+    for definition, slug in zip(definitions, slugs, strict=True):
+        options = shared if definition is before else _options(definition)
         if (
             model is None
             or shared != options
             or not is_same_work(model.timing, model.action, definition.timing, definition.action)
         ):
             model, shared, rest = definition, options, _after_slug_text(definition)
-        encoded.append(Encoded(definition, f'{{"slug":{_encode_text(definition.slug)},{rest}}}', model))
+        before = definition
+        encoded.append(Encoded(slug, f'{{"slug":{_encode_text(slug)},{rest}}}', model))
     return encoded
 
 
@@ -166,9 +169,9 @@ def is_same_work(timing: Timing, action: ActionSpec, other_timing: Timing, other
     return is_timing and is_action
 
 
-def renamed(definition: Definition, slug: str) -> Definition:
-    """The same definition under another slug, which the caller has checked."""
-    return Definition(slug, *_after_slug(definition))
+def under_slug(definition: Definition, slug: str) -> Definition:
+    """The same definition under a slug, which the caller has checked."""
+    return definition if definition.slug == slug else Definition(slug, *_after_slug(definition))
 
 
 def _after_slug_text(definition: Definition) -> str:

@@ -61,8 +61,14 @@ class Money:
         usage = priced_by(usage_of(ending.usage), self.terms.prices)
         return ending if usage == ending.usage else replace(ending, usage=usage)
 
-    def reserve(self, tx: Tx, claims: Sequence[tuple[Run, Job]], *, now: Instant) -> dict[int, Job | Defer | Skip]:
-        turns = [(run, agent) for run, job in claims if (agent := getattr(job.spec, "agent", None)) is not None]
+    def reserve(
+        self, tx: Tx, claims: Sequence[tuple[Run, Job | Ending]], *, now: Instant
+    ) -> dict[int, Job | Defer | Skip]:
+        turns = [
+            (run, agent)
+            for run, job in claims
+            if isinstance(job, Job) and (agent := getattr(job.spec, "agent", None)) is not None
+        ]
         if not turns:
             return {}
         asked = [Asked(run, agent, self._terms_of(tx, run)) for run, agent in turns]

@@ -14,7 +14,7 @@ from wakeful.core.run.settlement import DROPPED, REMOVED
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.definition_json import Encoded, encode_definition, encode_many
+from wakeful.core.schedule.definition_json import Encoded, encode_definition, encode_many, under_slug
 from wakeful.core.schedule.health import BY_PERSON
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
@@ -41,10 +41,14 @@ class Put(NamedTuple):
     compiled: Compiled
 
 
-def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant) -> list[Put | Invalid]:
-    """Write definitions: new ones in one batch, existing ones as edits. A refused definition does not affect the
-    others."""
-    encoded = encode_many(item.definition for item in checked)
+def put_many(
+    tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Instant, slugs: Sequence[str] | None = None
+) -> list[Put | Invalid]:
+    """Write definitions, under `slugs` if they are given: new ones in one batch, existing ones as edits. A refused
+    definition does not affect the others."""
+    if slugs is None:
+        slugs = [item.definition.slug for item in checked]
+    encoded = encode_many((item.definition for item in checked), slugs)
     fates: dict[int, Put | Invalid] = _refused(tx, checked, encoded, hooks, now)
     valid = [index for index in range(len(checked)) if index not in fates]
     if fates:
@@ -54,14 +58,15 @@ def put_many(tx: Tx, checked: Sequence[Checked], *, hooks: EngineHooks, now: Ins
     new = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is not None]
     created = compile_new((key, definition) for key, definition in zip(ids, encoded, strict=True) if key is not None)
     for index, compiled in zip(new, created, strict=True):
-        fates[index] = Put(compiled.schedule_id, compiled.definition.slug, 1, True, True, compiled)
+        fates[index] = Put(compiled.schedule_id, compiled.slug, 1, True, True, compiled)
     if created:
         _begin_all(tx, created, now)
     # In a stored definition a single instant may have passed, or a slot been removed; then nothing is changed.
     invalid = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
-    for index in sorted(known + invalid, key=lambda index: checked[index].definition.slug):
-        fates[index] = _edit_or_refuse(tx, checked[index], fates.get(index), hooks, now)
+    for slug, index in sorted((slugs[index], index) for index in known + invalid):
+        own = checked[index]._replace(definition=under_slug(checked[index].definition, slug))
+        fates[index] = _edit_or_refuse(tx, own, fates.get(index), hooks, now)
     return [fates[index] for index in range(len(checked))]
 
 
@@ -72,13 +77,13 @@ def _refused(
     differ from it only in their slugs."""
     refusals: dict[int, Put | Invalid] = {}
     accepted: Definition | None = None
-    for index, (item, (definition, _, model)) in enumerate(zip(checked, encoded, strict=True)):
+    for index, (item, (_, _, model)) in enumerate(zip(checked, encoded, strict=True)):
         if model is accepted and item.refusal is None:
             continue
         try:
-            refuse_past(definition, now)
+            refuse_past(model, now)
             refuse_excluded(item)
-            _refuse_unknown(tx, definition, hooks)
+            _refuse_unknown(tx, model, hooks)
             accepted = model
         except Invalid as refused:
             refusals[index] = refused
@@ -89,10 +94,10 @@ def _rows(encoded: Sequence[Encoded], now: Instant) -> list[NewSchedule]:
     rows: list[NewSchedule] = []
     shared: Definition | None = None
     is_zoned = 0
-    for definition, text, model in encoded:
+    for slug, text, model in encoded:
         if model is not shared:
             shared, is_zoned = model, _is_zoned(model)
-        rows.append(NewSchedule(definition.slug, text, is_zoned, now))
+        rows.append(NewSchedule(slug, text, is_zoned, now))
     return rows
 
 
@@ -232,14 +237,14 @@ def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
     once."""
     together: dict[tuple[int, bool | None, str | None], list[Compiled]] = {}
     for compiled in created:
-        key = id(compiled.rules), compiled.definition.enabled, compiled.run_on
+        key = id(compiled.rules), compiled.model.enabled, compiled.run_on
         together.setdefault(key, []).append(compiled)
     tx.cadences.begin_many([_begin(tx, group, now) for group in together.values()])
 
 
 def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
     first = group[0]
-    state: State = "disabled" if first.definition.enabled is False else "active"
+    state: State = "disabled" if first.model.enabled is False else "active"
     reason = BY_PERSON if state == "disabled" else None
     cadence = begin(first.schedule_id, 1, informed(tx, first.rules), now=now, state=state, reason=reason)
     return Beginning(cadence, rings_at(cadence, first), [compiled.schedule_id for compiled in group], first.run_on)

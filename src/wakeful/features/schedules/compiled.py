@@ -9,7 +9,7 @@ from wakeful.core.run.settlement import Policy
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.definition import Definition, policy_of, rules_of
-from wakeful.core.schedule.definition_json import Encoded, decode_definition
+from wakeful.core.schedule.definition_json import Encoded, decode_definition, under_slug
 from wakeful.core.schedule.labels import queue_of
 from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
@@ -35,12 +35,18 @@ class Compiled(NamedTuple):
 
     schedule_id: int
     version: int
-    definition: Definition
+    slug: str
+    model: Definition  # its definition, perhaps under another slug: plain schedules that were added together share it
     rules: Rules
     policy: Policy
     lane: str | None
     is_plain: bool
     run_on: str | None = None  # the queue of its alarm and runs (`core.schedule.labels`)
+
+    @property
+    def definition(self) -> Definition:
+        """Its definition, under its own slug."""
+        return under_slug(self.model, self.slug)
 
 
 def agent_of(compiled: Compiled) -> str | None:
@@ -70,23 +76,20 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     lane = None if definition.check is not None else lane_of(definition)
     rules, policy = rules_of(definition, schedule_id), policy_of(definition)
     queue = queue_of(definition.run_on)
-    return Compiled(schedule_id, version, definition, rules, policy, lane, is_plain(definition), queue)
+    return Compiled(schedule_id, version, definition.slug, definition, rules, policy, lane, is_plain(definition), queue)
 
 
 def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
-    """Compile new definitions. Those with the same model share its rules and policy."""
+    """Compile new definitions. Those with the same model share its rules and policy, and plain ones the definition too:
+    their slug is all that the plain path needs besides."""
     compiled: list[Compiled] = []
     shared: Compiled | None = None
-    model: Definition | None = None
-    for schedule_id, encoded in definitions:
-        if shared is None or encoded.model is not model or encoded.definition.stagger:  # a stagger depends on the id
-            shared, model = compile_definition(schedule_id, 1, encoded.definition), encoded.model
-            compiled.append(shared)
-        else:
-            own = encoded.definition
-            compiled.append(
-                Compiled(schedule_id, 1, own, shared.rules, shared.policy, shared.lane, shared.is_plain, shared.run_on)
-            )
+    for schedule_id, (slug, _, model) in definitions:
+        if shared is None or model is not shared.model or model.stagger:  # a stagger depends on the id
+            shared = compile_definition(schedule_id, 1, model)
+        _, _, _, _, rules, policy, lane, is_shared, run_on = shared
+        own = model if is_shared else under_slug(model, slug)
+        compiled.append(Compiled(schedule_id, 1, slug, own, rules, policy, lane, is_shared, run_on))
     return compiled
 
 

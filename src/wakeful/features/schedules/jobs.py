@@ -38,11 +38,11 @@ class Jobs:
 
     def of_plain(self, run_id: int, compiled: Compiled, instant: Instant, due_at: Instant) -> PlainRun:
         """The run of an instant that takes the plain path: its first attempt."""
-        schedule_id, version, definition, _, policy, lane, _, _ = compiled
+        schedule_id, version, slug, model, _, policy, lane, _, _ = compiled
         key = occurrence_key(self._store_id, schedule_id, instant)
-        receipt = self._receipt(run_id, definition.action)
-        fire = Fire(run_id, schedule_id, definition.slug, instant, due_at, "schedule", 1, key, receipt)
-        return PlainRun(KIND, version, lane, Job(definition.action, fire, definition.timeout, policy.on_crash))
+        receipt = self._receipt(run_id, model.action)
+        fire = Fire(run_id, schedule_id, slug, instant, due_at, "schedule", 1, key, receipt)
+        return PlainRun(KIND, version, lane, Job(model.action, fire, model.timeout, policy.on_crash))
 
     def _receipt(self, run_id: int, spec: object) -> str | None:
         """A function that is called in this process has no use for a receipt, and signing one takes a while."""

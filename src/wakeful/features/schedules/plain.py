@@ -40,9 +40,9 @@ def plain_starts(
         known = compiled[schedule_id]
         if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
             continue
-        action = known.definition.action
-        if terms.exclude is not None and terms.excludes(known.definition, instant):
+        if terms.exclude is not None and terms.excludes(known.model, instant):
             continue
+        action = known.model.action
         if is_here is not None and isinstance(action, Call) and not is_here(action):
             continue
         key = id(known.rules), instant, due_at
