@@ -148,6 +148,22 @@ async def test_what_cannot_be_started(action: CommandAction, fire: Fire, ladder:
     assert ladder.rungs == []
 
 
+def test_a_program_that_comes_goes_and_moves(action: CommandAction, tmp_path: Path) -> None:
+    """It is looked for again when it is not where it was found before, and when it was not found."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    spec = Command(("job",), env={"PATH": f"{first}:{second}"})
+    assert "not found on the PATH" in (action.check(spec) or "")
+    (first / "job").write_text("#!/bin/sh\n")
+    (first / "job").chmod(0o755)
+    assert action.check(spec) is None
+    (first / "job").rename(second / "job")
+    assert action.check(spec) is None
+    (second / "job").unlink()
+    assert "not found on the PATH" in (action.check(spec) or "")
+
+
 async def test_too_many_arguments(action: CommandAction, fire: Fire, ladder: Any) -> None:
     """What the system refuses to start fails for good with the cure."""
     result = await action.perform(Command(("true", "x" * 5_000_000)), fire, ladder)

@@ -75,6 +75,7 @@ VALUE_FUNCTIONS = {
     "features.schedules.checking.spec_of",
     "features.schedules.compiled.agent_of",
     "features.schedules.compiled.Compilations.of_run",
+    "features.schedules.compiled.Compiled.definition",
     "features.schedules.jobs.Jobs.of",
     "app.bootstrap.parts.Parts.conditions",
     "app.costs.Costs.cost_of",

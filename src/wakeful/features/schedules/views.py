@@ -228,7 +228,10 @@ class ScheduleView:
     @cached_property
     def _text(self) -> str:
         """The definition's part is written once for each version."""
-        written = _broken_text(self.stored) if self.definition is None else _definition_text(self.stored)
+        if self.definition is None:
+            written = _broken_text(self.stored)
+        else:
+            written = _definition_text(_Stored(self.stored, self.definition))
         head = {"slug": self.slug, "enabled": self.enabled}
         state = {
             "status": self.status,
@@ -253,10 +256,26 @@ class ScheduleView:
         return f"{encode(head)[:-1]},{written[1:-1]},{encode(state)[1:]}"
 
 
+class _Stored:
+    """A stored text, and the definition that was read from it."""
+
+    __slots__ = ("definition", "text")
+
+    def __init__(self, text: str, definition: Definition) -> None:
+        self.text = text
+        self.definition = definition
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Stored) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
 @lru_cache(maxsize=TEXTS_KEPT)
-def _definition_text(stored: str) -> str:
+def _definition_text(stored: _Stored) -> str:
     """The fields of a view that change only with the definition."""
-    definition = decode_definition(stored)
+    definition = stored.definition
     written = definition_to_json(definition, full=True) | {"description": describe(definition.timing)}
     return _after_enabled(written)
 

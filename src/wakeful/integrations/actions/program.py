@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from wakeful.core.schedule.actions import Command
@@ -53,10 +54,32 @@ def _check_name(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
     path = os.pathsep.join(
         folder if folder.startswith("/") else str(Path(cwd or ".") / folder) for folder in folders.split(os.pathsep)
     )
-    if shutil.which(name, path=path) is not None:
+    if _is_found(name, path):
         return
     if any(map(str.isspace, name)):
         raise Unstartable(
             f'\'{name}\' is not a program; argv is a list of words, so write ["sh", "-c", "…"] for a shell line'
         )
     raise Unstartable(f"'{name}' was not found on the PATH ({folders}); install it, or write its full path")
+
+
+def _is_found(name: str, path: str) -> bool:
+    """Searching looks into one folder of the PATH after another. A program that is still where it was found before is
+    not searched again."""
+    try:
+        if os.access(_search(name, path), os.X_OK):
+            return True
+        _search.cache_clear()  # it was removed, and may be in another folder
+        _search(name, path)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=256)
+def _search(name: str, path: str) -> str:
+    """Raises `FileNotFoundError`, so that a program that was not found is searched again."""
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise FileNotFoundError(name)
+    return found
