@@ -21,6 +21,9 @@ from wakeful.core.schedule.cadence import Cadence
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.store import Store, Tx
 
+# At least as many rows as one statement writes.
+MANY = 50
+
 # What makes a cadence not clear.
 NOT_CLEAR: tuple[dict[str, Any], ...] = (
     {"state": "paused"},
@@ -134,6 +137,49 @@ class TestPlainPath:
         with pytest.raises(Exception):  # noqa: B017 - each database has its own
             await store.write(lambda tx: tx.plain.start([twice]))
         assert len(await store.read(lambda tx: tx.runs.page(limit=9))) == 2
+
+    async def test_many_at_once_are_written_like_each_alone(self, make_store: MakeStore) -> None:
+        """A burst: more than one statement writes together, and a rest. Each row has values of its own."""
+        store = await make_store()
+        count = 2 * MANY + 7
+        chosen = [n for n in range(1, count + 1) if n % 5]
+        assert len(chosen) > MANY and len(chosen) % MANY
+        rows = {n: a_cadence(n, version=n, session_id=f"s{n}") for n in range(1, count + 1)}
+        await store.write(lambda tx: put_cadences(tx, *rows.values()))
+        await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(n) for n in rows]))
+        # The last instant of every seventh has no next one.
+        moves = [
+            Advance(n, NOW + n, None if n % 7 == 0 else NOW + 10 * n, 500 + n, None if n % 7 == 0 else NOW + 11 * n)
+            for n in chosen
+        ]
+        runs = [
+            running(
+                n, 5, schedule_id=n, version=n, lane=f"l{n}" if n % 3 else None, deadline_at=NOW + n, claimed_at=NOW
+            )
+            for n in chosen
+        ]
+        await store.write(lambda tx: tx.runs.reserve_ids(count))
+        await store.write(lambda tx: (tx.plain.advance(moves), tx.plain.start(runs)))
+        moved = {
+            n: rows[n]._replace(planned_through=through, next_at=next_at, open_run_id=run_id, last_row_id=run_id)
+            for n, through, next_at, run_id, _ in moves
+        }
+        assert await store.read(lambda tx: tx.cadences.lock(rows)) == rows | moved
+        alarms = await store.read(lambda tx: tx.alarms.by_refs("schedule", rows))
+        due = dict.fromkeys(rows, NOW) | {move.schedule_id: move.due_at for move in moves}
+        assert {ref: alarm.due_at for ref, alarm in alarms.items()} == due
+        assert sorted(await store.read(lambda tx: tx.runs.page(limit=count))) == runs
+
+    async def test_one_instant_that_has_a_row_refuses_all_of_a_burst(self, make_store: MakeStore) -> None:
+        """Then nothing of it is written, and the engine claims one alarm at a time."""
+        store = await make_store()
+        runs = [running(n, 5, schedule_id=n) for n in range(1, MANY + 3)]
+        await store.write(lambda tx: tx.runs.reserve_ids(2 * MANY))
+        await store.write(lambda tx: tx.plain.start(runs[MANY // 2 : MANY // 2 + 1]))
+        others = [run._replace(run_id=run.run_id + 100) for run in runs]
+        with pytest.raises(Exception):  # noqa: B017 - each database has its own
+            await store.write(lambda tx: tx.plain.start(others))
+        assert await store.read(lambda tx: tx.runs.page(limit=9)) == [runs[MANY // 2]]
 
     async def test_a_success_closes_the_run_and_frees_the_schedule(self, make_store: MakeStore) -> None:
         """The whole rows, as the general path would write them."""

@@ -32,10 +32,12 @@ class TestSchedules:
         """Results are in the order of the arguments; of two with the same slug the first wins, within a batch and
         across."""
         store = await make_store()
-        for n in (1, 2, 10):  # stores may write few and many rows differently
+        for n in (1, 2, 10, 120):  # stores may write few and many rows differently
             first = await store.write(lambda tx: tx.schedules.add_many([a_schedule(f"{n}-{i}") for i in range(n)]))
             assert None not in first
             assert len(set(first)) == n
+            stored = await store.read(lambda tx: tx.schedules.by_ids(first))
+            assert [stored[key].slug for key in first] == [f"{n}-{i}" for i in range(n)]
             again = [a_schedule(f"{n}-new"), a_schedule(f"{n}-0"), a_schedule(f"{n}-new"), a_schedule(f"{n}-other")]
             fates = await store.write(lambda tx: tx.schedules.add_many(again))
             assert [fate is None for fate in fates] == [False, True, True, False]

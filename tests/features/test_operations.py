@@ -310,6 +310,30 @@ async def test_add_many_takes_what_it_was_given_at_first(world: World) -> None:
 
 
 @virtual
+async def test_schedules_added_together_are_each_their_own(world: World) -> None:
+    """They share one definition in memory. Each keeps its slug on every path: in time, retried, run by hand, edited,
+    and added again."""
+    bot = Bot(world, usual=RuntimeError("no"))
+    app = await world.open(bot)
+    timing, call, options = every("1h"), Call("on_due"), {"retry": {"times": 1, "delay": "1m"}}
+    slugs = ["a", "b", "c"]
+    await app.add_many([New(slug, timing, call, options) for slug in slugs])
+    await world.until("01-01 01:30:00")
+    assert sorted((fire.slug, fire.attempt) for fire in bot.fires) == [(slug, n) for slug in slugs for n in (1, 2)]
+    assert (await app.run_now("b", wait=True)).slug == "b" and bot.fires[-1].slug == "b"
+    await app.update("b", timeout="5m")
+    await app.add_many([New(slug, timing, call, options) for slug in slugs])
+    views = {view.slug: view for view in await app.list()}
+    assert {slug: (view.definition.slug, view.version) for slug, view in views.items() if view.definition} == {
+        "a": ("a", 1),
+        "b": ("b", 3),
+        "c": ("c", 1),
+    }
+    assert [view.consecutive_errors for view in views.values()] == [1, 1, 1]
+    assert all(f'"slug":"{slug}"' in view.to_text() for slug, view in views.items())
+
+
+@virtual
 async def test_add_many_checks_all_before_it_writes_any(world: World) -> None:
     """One bad definition among good ones: nothing is written."""
     app = await world.open(Bot(world))
