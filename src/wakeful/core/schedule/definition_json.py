@@ -216,20 +216,30 @@ def _call_text(target: str, isolate: Literal["process"] | None) -> str:
 
 def decode_definition(text: str) -> Definition:
     """Read a stored definition. Everything in it was resolved when it was written, so it needs no clock and no zone."""
-    head = _STORED_HEAD.match(text)
-    if head is None:  # not in the form that `encode_definition` writes
+    parts = split_stored(text)
+    if parts is None:
         return _read(json.loads(text), "UTC", None)
-    slug = head[1]
-    check_slug(slug)
-    return Definition(slug, *_decode_after_slug(text[head.end() :]))
+    slug, members = parts
+    return under_slug(decode_members(members), slug)
+
+
+def split_stored(text: str) -> tuple[str, str] | None:
+    """The slug of a stored definition, and the text of its other members; None if the text does not have the form that
+    `encode_definition` writes."""
+    head = _STORED_HEAD.match(text)
+    if head is None:
+        return None
+    check_slug(head[1])
+    return head[1], text[head.end() :]
 
 
 @lru_cache(maxsize=SHAPES_KEPT)
-def _decode_after_slug(members: str) -> tuple[Any, ...]:
-    """The fields after the slug. Many schedules differ only in their name: these are decoded once and share values."""
-    return _after_slug(_read(json.loads('{"slug":"a",' + members), "UTC", None))
+def decode_members(members: str) -> Definition:
+    """A definition under any slug. Many schedules differ only in their slugs: they are decoded once."""
+    return _read(json.loads(f'{{"slug":"{_ANY_SLUG}",{members}'), "UTC", None)
 
 
+_ANY_SLUG: Final = "a"
 _STORED_HEAD: Final = re.compile(r'\{"slug":"([a-z0-9._-]+)",')
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 _encode_text: Final = json.encoder.encode_basestring  # what `_encode` does with a string, without its preparations

@@ -9,7 +9,14 @@ from wakeful.core.run.settlement import Policy
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.definition import Definition, policy_of, rules_of
-from wakeful.core.schedule.definition_json import Encoded, decode_definition, under_slug
+from wakeful.core.schedule.definition_json import (
+    SHAPES_KEPT,
+    Encoded,
+    decode_definition,
+    decode_members,
+    split_stored,
+    under_slug,
+)
 from wakeful.core.schedule.labels import queue_of
 from wakeful.core.schedule.plain import is_plain
 from wakeful.core.time.timing import AfterReset
@@ -36,7 +43,7 @@ class Compiled(NamedTuple):
     schedule_id: int
     version: int
     slug: str
-    model: Definition  # its definition, perhaps under another slug: plain schedules that were added together share it
+    model: Definition  # its definition, perhaps under another slug: plain schedules share it
     rules: Rules
     policy: Policy
     lane: str | None
@@ -87,9 +94,8 @@ def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
     for schedule_id, (slug, _, model) in definitions:
         if shared is None or model is not shared.model or model.stagger:  # a stagger depends on the id
             shared = compile_definition(schedule_id, 1, model)
-        _, _, _, _, rules, policy, lane, is_shared, run_on = shared
-        own = model if is_shared else under_slug(model, slug)
-        compiled.append(Compiled(schedule_id, 1, slug, own, rules, policy, lane, is_shared, run_on))
+        own = _under(shared, schedule_id, 1, slug)
+        compiled.append(own if own.is_plain else own._replace(model=own.definition))
     return compiled
 
 
@@ -138,7 +144,26 @@ def read_stored(schedule_id: int, version: int, text: str) -> Compiled | Broken:
 def _compiled(schedule_id: int, version: int, text: str) -> Compiled:
     """A page reads the same definitions again and again. An unreadable definition is tried again: its zone may be
     back."""
-    return compile_definition(schedule_id, version, decode_definition(text))
+    parts = split_stored(text)
+    if parts is None:
+        return compile_definition(schedule_id, version, decode_definition(text))
+    slug, members = parts
+    shared = _shared(members)
+    if shared.is_plain and not shared.model.stagger:
+        return _under(shared, schedule_id, version, slug)
+    return compile_definition(schedule_id, version, under_slug(shared.model, slug))
+
+
+@lru_cache(maxsize=SHAPES_KEPT)
+def _shared(members: str) -> Compiled:
+    """What all schedules with these members have in common."""
+    return compile_definition(0, 0, decode_members(members))
+
+
+def _under(shared: Compiled, schedule_id: int, version: int, slug: str) -> Compiled:
+    """The same definition for another schedule."""
+    _, _, _, model, rules, policy, lane, is_plain, run_on = shared
+    return Compiled(schedule_id, version, slug, model, rules, policy, lane, is_plain, run_on)
 
 
 def calendar_named(schedule: Schedule) -> str | None:
