@@ -222,6 +222,7 @@ def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[PlainRun], node_id: 
             )
             sorted_runs.waiting.append((row, run_alarm(row, row.next_attempt_at, parked=1)))
             continue
+        is_local = hooks.actions[type(job.spec)].is_local
         row = started(
             run_id=fire.run_id,
             kind=kind,
@@ -233,9 +234,9 @@ def _claim_plain(tx: Tx, hooks: EngineHooks, runs: Sequence[PlainRun], node_id: 
             node_id=node_id,
             now=now,
             timeout=job.timeout,
-            rung=_first_rung(job, hooks),
+            rung=_first_rung(job, is_local),
         )
-        sorted_runs.claims.append(Claim(row, _with_access(job, row, hooks)))
+        sorted_runs.claims.append(Claim(row, job if is_local else _with_access(job, row, hooks)))
     if sorted_runs.claims:
         tx.plain.start([claim.run for claim in sorted_runs.claims])
     return sorted_runs
@@ -328,20 +329,19 @@ def _own(run: Run, job: Job | str, hooks: EngineHooks, node_id: int, now: Instan
     if isinstance(job, str):
         row = claimed(run, node_id=node_id, now=now, timeout=0, rung="claimed")
         return Claim(row, Failed(job, permanent=True))
-    row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung=_first_rung(job, hooks))
-    return Claim(row, _with_access(job, row, hooks))
+    is_local = hooks.actions[type(job.spec)].is_local
+    row = claimed(run, node_id=node_id, now=now, timeout=job.timeout, rung=_first_rung(job, is_local))
+    return Claim(row, job if is_local else _with_access(job, row, hooks))
 
 
-def _first_rung(job: Job, hooks: EngineHooks) -> RungName:
+def _first_rung(job: Job, is_local: bool) -> RungName:
     """The rung a claim records. A call starts immediately, so with `onCrash: retry` its row says `started` from the
     beginning: the result is the same either way. With `unknown` the difference matters, and the action reports it."""
-    return "started" if job.on_crash == "retry" and hooks.actions[type(job.spec)].is_local else "claimed"
+    return "started" if is_local and job.on_crash == "retry" else "claimed"
 
 
 def _with_access(job: Job, row: Run, hooks: EngineHooks) -> Job:
     """The job, with what a program outside this process needs."""
-    if hooks.actions[type(job.spec)].is_local:
-        return job
     access = hooks.run_access(row.run_id, row.fence)
     trace = None if hooks.traceparent is None else hooks.traceparent(row)
     return job._replace(fire=job.fire._replace(access=access, withholds=hooks.withholds, traceparent=trace))

@@ -1,7 +1,7 @@
 """Starts the instants that take the plain path (`core.schedule.plain`)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TypeAlias
 
 from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.plain import Following, following
@@ -13,14 +13,8 @@ from wakeful.ports.handlers import PlainRun
 from wakeful.ports.plain import Advance, DueSchedule
 from wakeful.ports.store import Tx
 
-
-class PlainStart(NamedTuple):
-    """An instant that becomes a run, and the one after it."""
-
-    compiled: Compiled
-    instant: Instant
-    due_at: Instant
-    then: Following
+PlainStart: TypeAlias = tuple[Compiled, Instant, Instant, Following]
+"""A schedule whose instant becomes a run, the instant, its due time, and what comes after it."""
 
 
 def plain_starts(
@@ -36,20 +30,24 @@ def plain_starts(
     not plain; an instant on a day that is excluded for all schedules is left to the general path."""
     starts: dict[int, PlainStart] = {}
     computed: dict[tuple[int, Instant, Instant], Following | None] = {}
+    absent: dict[str, bool] = {}  # callables that this node does not have
     for schedule_id, _, instant, due_at, is_clear in rung:
         known = compiled[schedule_id]
         if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
             continue
-        if terms.exclude is not None and terms.excludes(known.model, instant):
-            continue
         action = known.model.action
-        if is_here is not None and isinstance(action, Call) and not is_here(action):
+        if is_here is not None and isinstance(action, Call):
+            if action.target not in absent:
+                absent[action.target] = not is_here(action)
+            if absent[action.target]:
+                continue
+        if terms.exclude is not None and terms.excludes(known.model, instant):
             continue
         key = id(known.rules), instant, due_at
         if key not in computed:
             computed[key] = following(known.rules, instant, due_at, now)
         if (then := computed[key]) is not None:
-            starts[schedule_id] = PlainStart(known, instant, due_at, then)
+            starts[schedule_id] = known, instant, due_at, then
     return starts
 
 

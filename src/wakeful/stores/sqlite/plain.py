@@ -103,7 +103,8 @@ class SqlitePlainPath:
 
     def advance(self, moves: Sequence[Advance]) -> None:
         ADVANCE.write(
-            self._connection, [(move.schedule_id, move.planned_through, move.next_at, move.run_id) for move in moves]
+            self._connection,
+            [(schedule_id, through, next_at, run_id) for schedule_id, through, next_at, run_id, _ in moves],
         )
         MOVE.write(self._connection, [(move.schedule_id, move.due_at) for move in moves])
 
