@@ -4,7 +4,7 @@ import pytest
 
 from features.kit import Bot, World, virtual
 from wakeful import every
-from wakeful.core.time.instants import MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.engine.limits import manual_max
 
 
@@ -60,3 +60,21 @@ async def test_lanes_pass_on_no_more_than_the_share(world: World) -> None:
     await world.until("01-01 00:18:00")
     asked = [began for fire, began in zip(bot.fires, bot.began, strict=True) if fire.slug != "planned"]
     assert asked == [f"01-01 00:{8 + n:02}:30" for n in range(6)]
+
+
+@virtual
+async def test_a_manual_run_hands_its_part_of_the_share_to_the_next_one_in_its_lane(world: World) -> None:
+    """It is free before the run that ended is settled. Otherwise a retry that is due would go first."""
+    bot = Bot(world, usual=MINUTE)
+    bot.script = [ValueError("no"), HOUR, 4 * MINUTE]
+    app = await world.open(bot, concurrency_max=2)
+    await app.add("retried", every("24h", anchor="2026-01-01T00:01:00Z"), retry={"times": 1, "delay": "2m"})
+    await app.add("long", every("24h", anchor="2026-01-01T00:02:00Z"))
+    for slug in ("first", "second"):
+        await app.add(slug, every("999h"), lane="desk")
+    await world.until("01-01 00:02:10")
+    for slug in ("first", "second"):
+        await app.run_now(slug)
+    await world.until("01-01 00:09:00")
+    assert [fire.slug for fire in bot.fires] == ["retried", "long", "first", "second", "retried"]
+    assert bot.began[3:] == ["01-01 00:06:10", "01-01 00:07:10"]

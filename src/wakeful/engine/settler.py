@@ -93,8 +93,8 @@ class Settler:
         """Settle the ending of a run that this node claimed."""
         item = Ended(run, ending)
         self._queue.append(item)
-        if _hands_on(item):
-            self._kept[run.run_id] = run.priority
+        if run.lane is not None:
+            self._keep([item])
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
 
@@ -155,7 +155,8 @@ class Settler:
             self._release(batch)
             return
         room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
-        request = SettleRequest(node_id, now, room, self._host.manual_room, lease_until or 0, self._host.labels)
+        manual_room = self._manual_room(batch)
+        request = SettleRequest(node_id, now, room, manual_room, lease_until or 0, self._host.labels)
         settled, claims, next_due_at = await self._store.write(
             partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
         )
@@ -168,11 +169,25 @@ class Settler:
             self._host.alert(alert, now)
         self._host.look_by(next_due_at)
 
+    def _keep(self, batch: Iterable[Ended]) -> None:
+        """Keep the capacity of these for their successors."""
+        self._kept.update((item.run.run_id, item.run.priority) for item in batch if _hands_on(item))
+
     def _release(self, batch: Iterable[Ended]) -> None:
-        """Give up the capacity that these keep."""
+        """Give up the capacity that these keep. The same run may be in the queue again: stuck, and then freed."""
         if self._kept:
             for item in batch:
-                self._kept.pop(item.run.run_id, None)
+                if _hands_on(item):
+                    self._kept.pop(item.run.run_id, None)
+
+    def _manual_room(self, batch: Iterable[Ended]) -> int:
+        """How many manual runs may start, once the part of these is free."""
+        if not self._kept:
+            return self._host.manual_room
+        self._release(batch)
+        room = self._host.manual_room
+        self._keep(batch)
+        return room
 
     async def _put_later(self, ended: Ended) -> None:
         await self._clock.sleep(MINUTE)

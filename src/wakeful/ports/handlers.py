@@ -225,8 +225,8 @@ class Accounts(Protocol):
     def reserve(
         self, tx: Tx, claims: Sequence[tuple[Run, Job | Ending]], *, now: Instant
     ) -> dict[int, Job | Defer | Skip]:
-        """The last step of a claim: reserve what these attempts may cost; a run that has already ended costs nothing.
-        Returns, by run id, those that cannot start now, and jobs that changed."""
+        """The last step of a claim: reserve what these attempts may cost; a claim that is settled without an attempt
+        costs nothing. Returns, by run id, those that cannot start now, and jobs that changed."""
         ...
 
     def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:
