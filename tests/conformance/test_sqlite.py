@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from conformance.plain import MANY
 from conformance.suite import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
 from conformance.suite import MakeStore, TestTheClock, TestTransactions
 from new_store import prepare
 from sampling import sampled
 from wakeful.stores.sqlite import SqliteStore
+from wakeful.stores.sqlite.rows import ROWS_TOGETHER
 
 
 class Alternating:
@@ -54,3 +56,8 @@ async def make_store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
     yield make
     for store in opened:
         await store.close()
+
+
+def test_the_suite_writes_as_many_rows_as_share_a_statement() -> None:
+    """Otherwise it would only try statements for single rows."""
+    assert MANY >= ROWS_TOGETHER

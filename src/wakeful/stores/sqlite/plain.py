@@ -26,16 +26,16 @@ ORDER BY due_at, ref LIMIT ?
 
 # Move a clear cadence to its next instant, and its alarm with it.
 ADVANCE = ManyRows(
-    single="UPDATE cadences SET planned_through = ?2, next_at = ?3, open_run_id = ?4, last_row_id = ?4 "
-    "WHERE schedule_id = ?1",
+    single="UPDATE cadences SET planned_through = ?, next_at = ?, open_run_id = ?, last_row_id = ? "
+    "WHERE schedule_id = ?",
     together="UPDATE cadences SET planned_through = through, next_at = next, open_run_id = run, last_row_id = run "
-    "FROM (SELECT column1 AS id, column2 AS through, column3 AS next, column4 AS run FROM (VALUES {rows})) "
+    "FROM (SELECT column1 AS through, column2 AS next, column3 AS run, column5 AS id FROM (VALUES {rows})) "
     "WHERE schedule_id = id",
-    row="(?, ?, ?, ?)",
+    row="(?, ?, ?, ?, ?)",
 )
 MOVE = ManyRows(
-    single="UPDATE alarms SET due_at = ?2 WHERE kind = 'schedule' AND ref = ?1",
-    together="UPDATE alarms SET due_at = due FROM (SELECT column1 AS id, column2 AS due FROM (VALUES {rows})) "
+    single="UPDATE alarms SET due_at = ? WHERE kind = 'schedule' AND ref = ?",
+    together="UPDATE alarms SET due_at = due FROM (SELECT column1 AS due, column2 AS id FROM (VALUES {rows})) "
     "WHERE kind = 'schedule' AND ref = id",
     row="(?, ?)",
 )
@@ -104,9 +104,9 @@ class SqlitePlainPath:
     def advance(self, moves: Sequence[Advance]) -> None:
         ADVANCE.write(
             self._connection,
-            [(schedule_id, through, next_at, run_id) for schedule_id, through, next_at, run_id, _ in moves],
+            [(through, next_at, run_id, run_id, schedule_id) for schedule_id, through, next_at, run_id, _ in moves],
         )
-        MOVE.write(self._connection, [(move.schedule_id, move.due_at) for move in moves])
+        MOVE.write(self._connection, [(move.due_at, move.schedule_id) for move in moves])
 
     def start(self, rows: Sequence[Run]) -> None:
         START.write(self._connection, map(_started, rows))

@@ -3,7 +3,7 @@
 A set of keys is one parameter read by `json_each`: for two hundred keys as fast as a list of placeholders, and one
 statement text for every size, so that it stays prepared.
 
-Rows that a burst writes are written 50 to a statement (`ManyRows`). A statement for each row opens its cursors again
+Rows that a burst writes share statements (`ManyRows`). A statement for each row opens its cursors again
 every time. It also releases the interpreter lock, and then waits for it while the event loop is busy.
 """
 
@@ -19,8 +19,9 @@ ROWS_TOGETHER: Final = 50
 
 
 class ManyRows:
-    """A statement that writes rows: 50 together, and the rest one by one, because a text for each number of rows would
-    not stay prepared. `together` has `{rows}` in place of the rows, each with the placeholders of `row`."""
+    """A statement that writes rows: `ROWS_TOGETHER` at a time, and the rest one by one, because a text for each number
+    of rows would not stay prepared. `together` has `{rows}` in place of the rows, each with the placeholders of `row`.
+    """
 
     __slots__ = ("_single", "_together")
 
