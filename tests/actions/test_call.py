@@ -398,7 +398,9 @@ async def test_isolated(caller: Caller, module: Module) -> None:
         "async def g(): return 'awaited'\n"
         "def h(): raise ValueError('bad row')\n"
         "def i(): os._exit(9)\n"
-        "def j(): os.kill(os.getpid(), 9)\n",
+        "def j(): os.kill(os.getpid(), 9)\n"
+        "import asyncio\n"
+        "async def k(): raise asyncio.CancelledError\n",
     )
     spec = Call("jobs_apart:f", {"word": "x"}, "process")
     assert caller.action.check(spec) is None
@@ -415,6 +417,8 @@ async def test_isolated(caller: Caller, module: Module) -> None:
     assert await caller.call_isolated("jobs_apart:j") == Failed(
         "its process ended without a result (killed by SIGKILL)"
     )
+    cancelled = await caller.call_isolated("jobs_apart:k")
+    assert isinstance(cancelled, Failed) and "asyncio.exceptions.CancelledError" in cancelled.raised
     missing = await caller.call_isolated("jobs_apart:missing")
     assert isinstance(missing, Failed) and missing.permanent and "no 'missing'" in missing.error
 

@@ -84,7 +84,20 @@ class CallAction:
             begun = begin(at_hand, view, call.args, _log)
         else:
             begun = await self._begin_in_thread(call, view)
-        return await finish(begun, view, _log) if inspect.isawaitable(begun) else begun
+        if not inspect.isawaitable(begun):
+            return begun
+        # In the attempt's own task: a second one would cost as much as the rest of a call. If the callable swallows a
+        # cancellation and continues, the engine notices, because it waits for the task; if it swallows it and then
+        # returns, it still counts as ended by us.
+        try:
+            result = await finish(begun, view, _log)
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return Failed("CancelledError: it cancelled itself")
+        if _is_cancelled():
+            raise asyncio.CancelledError
+        return result
 
     async def close(self) -> None:
         self._threads.close()
@@ -104,6 +117,12 @@ class CallAction:
                 return _cancelled_result(running.result())
             message = f"'{call.target}' runs in a thread, which cannot be stopped; use isolate: process instead"
             raise StillRunning(message, _ended(running)) from None
+
+
+def _is_cancelled() -> bool:
+    """Whether the engine asked this attempt to end."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _log(fire: FireView, error: BaseException) -> None:

@@ -77,28 +77,15 @@ def begin(
 
 
 async def finish(awaitable: Awaitable[Any], fire: FireView, on_error: OnError = ignore_error) -> Result:
-    """Await the callable in the current task: a second task would cost as much as the rest of a call. Returns the
-    result. Raises only the cancellation of this task; `on_error` gets anything else that the callable raised.
-
-    If it swallows the cancellation and continues, the engine notices, because it waits for the task; if it swallows it
-    and then returns, it still counts as ended by us."""
+    """Await the awaitable; returns the result. Raises only the cancellation; `on_error` gets anything else it
+    raised."""
     try:
-        result = outcome_of(await awaitable)
+        return outcome_of(await awaitable)
     except asyncio.CancelledError:
-        if _is_cancelled():
-            raise
-        return Failed("CancelledError: it cancelled itself")
+        raise
     except BaseException as error:  # a task that lets SystemExit or KeyboardInterrupt out ends its event loop
         on_error(fire, error)
-        result = failure_of(error)
-    if _is_cancelled():
-        raise asyncio.CancelledError
-    return result
-
-
-def _is_cancelled() -> bool:
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
+        return failure_of(error)
 
 
 def outcome_of(value: object) -> Result:

@@ -62,7 +62,7 @@ def _call(target: str | Target, fire: FireView, args: Mapping[str, Any]) -> Resu
         return begun
     try:
         return asyncio.run(finish(begun, fire))
-    except BaseException as error:  # a cancellation that it swallowed
+    except BaseException as error:  # the cancellation, if it cancels itself
         return failure_of(error)
 
 

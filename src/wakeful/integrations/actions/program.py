@@ -65,9 +65,10 @@ def _check_name(name: str, cwd: str | None, env: Mapping[str, str]) -> None:
 
 def _is_found(name: str, path: str) -> bool:
     """Searching looks into one folder of the PATH after another. A program that is still where it was found before is
-    not searched again."""
+    not searched for again."""
     try:
-        if os.access(_search(name, path), os.X_OK):
+        found = _search(name, path)
+        if Path(found).is_file() and os.access(found, os.X_OK):
             return True
         _search.cache_clear()  # it was removed, and may be in another folder
         _search(name, path)
@@ -78,7 +79,7 @@ def _is_found(name: str, path: str) -> bool:
 
 @lru_cache(maxsize=256)
 def _search(name: str, path: str) -> str:
-    """Raises `FileNotFoundError`, so that a program that was not found is searched again."""
+    """Raises `FileNotFoundError`, so that a program that was not found is searched for again."""
     found = shutil.which(name, path=path)
     if found is None:
         raise FileNotFoundError(name)
