@@ -503,6 +503,14 @@ def test_one_action_by_the_name_of_its_field() -> None:
 
 @slow
 @given(DEFINITIONS)
+def test_what_was_written_is_shown_like_what_is_stored(definition: Definition) -> None:
+    """The response to a PUT shows the definition that was given, a GET the one that is read; `enabled` is state."""
+    given_, read = definition_to_json(definition, full=True), decode_definition(encode_definition(definition))
+    assert given_ | {"enabled": True} == definition_to_json(read, full=True)
+
+
+@slow
+@given(DEFINITIONS)
 def test_the_stored_text_is_what_the_json_shape_says(definition: Definition) -> None:
     """It is put together from parts; read as JSON it is the shape itself, in the same order, but for `enabled` and the
     anchor that nobody wrote."""

@@ -316,21 +316,39 @@ async def test_schedules_added_together_are_each_their_own(world: World) -> None
     bot = Bot(world, usual=RuntimeError("no"))
     app = await world.open(bot)
     timing, call, options = every("1h"), Call("on_due"), {"retry": {"times": 1, "delay": "1m"}}
-    slugs = ["a", "b", "c"]
+    slugs = ["x", "y", "z"]
     await app.add_many([New(slug, timing, call, options) for slug in slugs])
     await world.until("01-01 01:30:00")
     assert sorted((fire.slug, fire.attempt) for fire in bot.fires) == [(slug, n) for slug in slugs for n in (1, 2)]
-    assert (await app.run_now("b", wait=True)).slug == "b" and bot.fires[-1].slug == "b"
-    await app.update("b", timeout="5m")
+    assert (await app.run_now("y", wait=True)).slug == "y" and bot.fires[-1].slug == "y"
+    await app.update("y", timeout="5m")
     await app.add_many([New(slug, timing, call, options) for slug in slugs])
     views = {view.slug: view for view in await app.list()}
     assert {slug: (view.definition.slug, view.version) for slug, view in views.items() if view.definition} == {
-        "a": ("a", 1),
-        "b": ("b", 3),
-        "c": ("c", 1),
+        "x": ("x", 1),
+        "y": ("y", 3),
+        "z": ("z", 1),
     }
     assert [view.consecutive_errors for view in views.values()] == [1, 1, 1]
     assert all(f'"slug":"{slug}"' in view.to_text() for slug, view in views.items())
+
+
+@virtual
+async def test_schedules_that_differ_by_slug_are_each_their_own_after_a_restart(world: World) -> None:
+    """Their stored definitions are read once for all; a stagger depends on the schedule."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    timing, call = every("1h"), Call("on_due")
+    slugs = [f"s{n}" for n in range(4)]
+    await app.add_many([New(slug, timing, call, {}) for slug in slugs])
+    await app.add_many([New(f"{slug}-spread", timing, call, {"stagger": "50m"}) for slug in slugs])
+    spread = {slug: (await app.get(f"{slug}-spread")).next_run for slug in slugs}
+    assert len(set(spread.values())) == len(slugs)
+    app = await world.reopen(app, bot)
+    await world.until("01-01 01:00:30")
+    assert sorted(fire.slug for fire in bot.fires if "-" not in fire.slug) == slugs
+    assert {slug: (await app.get(f"{slug}-spread")).next_run for slug in slugs} == spread
+    assert [(await app.get(slug)).slug for slug in slugs] == slugs
 
 
 @virtual

@@ -100,7 +100,7 @@ def limits_in(tx: Tx, compilations: Compilations) -> list[Limited]:
         compiled = compilations.of(tx, [(row.schedule_id, row.version) for row in page])
         for row in page:
             known = compiled.get(row.schedule_id)
-            budget = known.definition.budget if isinstance(known, Compiled) else None
+            budget = known.model.budget if isinstance(known, Compiled) else None
             if budget is not None:
                 scope = f"schedule:{row.slug}"
                 limited += [Limited(limit, scope, "definition") for limit in limits_of(budget, row.schedule_id)]

@@ -71,7 +71,6 @@ def terms_of(compilations: Compilations) -> TermsOf:
         compiled = compilations.of_run(tx, run) if run.kind == KIND else None
         if not isinstance(compiled, Compiled):
             return None
-        definition = compiled.definition
-        return RunTerms(definition.slug, definition.budget, isinstance(definition.timing, Once))
+        return RunTerms(compiled.slug, compiled.model.budget, isinstance(compiled.model.timing, Once))
 
     return read

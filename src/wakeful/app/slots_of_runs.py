@@ -14,7 +14,7 @@ def slot_of(compilations: Compilations) -> SlotOf:
         compiled = compilations.of_run(tx, run)
         if not isinstance(compiled, Compiled):
             return SlotsOfRun()
-        action = compiled.definition.action
-        return SlotsOfRun(compiled.definition.slot, action.agent if isinstance(action, Prompt) else None)
+        action = compiled.model.action
+        return SlotsOfRun(compiled.model.slot, action.agent if isinstance(action, Prompt) else None)
 
     return read

@@ -136,7 +136,7 @@ def _money(tx: Tx, schedules: tuple[Schedule, ...], job: SimulationJob) -> Money
 
 def _limits_in(schedule: Schedule) -> list[Limit]:
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    budget = compiled.definition.budget if isinstance(compiled, Compiled) else None
+    budget = compiled.model.budget if isinstance(compiled, Compiled) else None
     return [] if budget is None else limits_of(budget, schedule.schedule_id)
 
 

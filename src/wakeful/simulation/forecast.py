@@ -81,8 +81,8 @@ def _agents(job: SimulationJob, copied: Copied) -> dict[str, str]:
     agents = {} if job.heartbeat is None else {HEARTBEAT: job.heartbeat.agent}
     for schedule in copied.schedules:
         compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-        if isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt):
-            agents[schedule.slug] = compiled.definition.action.agent
+        if isinstance(compiled, Compiled) and isinstance(compiled.model.action, Prompt):
+            agents[schedule.slug] = compiled.model.action.agent
     return agents
 
 
@@ -192,8 +192,8 @@ def _slots(copied: Copied, slug: str, agents: Mapping[str, str]) -> set[str]:
     schedule = next((schedule for schedule in copied.schedules if schedule.slug == slug), None)
     if schedule is not None:
         compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-        if isinstance(compiled, Compiled) and compiled.definition.slot is not None:
-            names.add(compiled.definition.slot)
+        if isinstance(compiled, Compiled) and compiled.model.slot is not None:
+            names.add(compiled.model.slot)
     return names
 
 
@@ -267,7 +267,7 @@ def _limits(made: Forecast) -> Iterator[tuple[str, Limit, frozenset[str]]]:
             yield limit.scope, limit, frozenset(slug for slug, of in made.agents.items() if of == agent)
     for schedule in made.copied.schedules:
         compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-        budget = compiled.definition.budget if isinstance(compiled, Compiled) else None
+        budget = compiled.model.budget if isinstance(compiled, Compiled) else None
         for limit in [] if budget is None else limits_of(budget, schedule.schedule_id):
             yield f"schedule:{schedule.slug}", limit, frozenset({schedule.slug})
 

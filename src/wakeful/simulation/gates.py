@@ -28,13 +28,13 @@ def used_up_budget(compilations: Compilations, spans: Sequence[NamedSpan]) -> Ga
 
     def gate(tx: Tx, run: Run, now: Instant) -> Decision:
         compiled = compilations.of_run(tx, run)
-        if not isinstance(compiled, Compiled) or not isinstance(compiled.definition.action, Prompt):
+        if not isinstance(compiled, Compiled) or not isinstance(compiled.model.action, Prompt):
             return None
-        definition, agent = compiled.definition, compiled.definition.action.agent
-        scopes = (EVERYTHING, f"{AGENT}{agent}", f"schedule:{definition.slug}")
+        agent = compiled.model.action.agent
+        scopes = (EVERYTHING, f"{AGENT}{agent}", f"schedule:{compiled.slug}")
         ends = [span.ends_at for span in spans if span.name in scopes and span.starts_at <= now < span.ends_at]
         if not ends:
             return None
-        return Defer(max(ends), BUDGET) if isinstance(definition.timing, Once) else Skip(BUDGET)
+        return Defer(max(ends), BUDGET) if isinstance(compiled.model.timing, Once) else Skip(BUDGET)
 
     return gate

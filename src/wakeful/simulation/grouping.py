@@ -80,7 +80,7 @@ def _group(
     heartbeat = job.heartbeat if job.heartbeat is not None and lane == job.heartbeat.lane else None
     is_beating = False
     if heartbeat is not None:
-        others += [known for known in compiled if isinstance(known.definition.action, Event)]  # they request turns
+        others += [known for known in compiled if isinstance(known.model.action, Event)]  # they request turns
         of_beats = set(needs.money(needs.heartbeat_id, heartbeat.agent))
         is_beating = ALWAYS not in of_beats
         closed |= of_beats if is_beating else set()
@@ -96,7 +96,7 @@ def _lanes(compiled: Sequence[Compiled], job: SimulationJob) -> Iterator[tuple[s
     if job.heartbeat is not None and not job.terms.is_lifted(job.heartbeat.lane):
         by_lane[job.heartbeat.lane] = []
     for known in compiled:
-        lane = lane_of(known.definition)
+        lane = lane_of(known.model)
         if lane is None or job.terms.is_lifted(lane):
             yield None, [known]
         else:
@@ -118,9 +118,8 @@ def _in_old_lanes(tx: Tx, compiled: Sequence[Compiled]) -> dict[str | None, list
 
 def _owners(tx: Tx, job: SimulationJob, behaviour: Behaviour, compiled: Sequence[Compiled]) -> Iterator[Owner]:
     for known in compiled:
-        definition = known.definition
-        usages, instants = behaviour.usages(definition.slug), _instants(known.rules.timing, job)
-        yield Owner(known.schedule_id, agent_of(known), usages, instants, definition.budget)
+        usages, instants = behaviour.usages(known.slug), _instants(known.rules.timing, job)
+        yield Owner(known.schedule_id, agent_of(known), usages, instants, known.model.budget)
     state = find(tx)
     if job.heartbeat is not None and state is not None:
         usages, instants = behaviour.usages(HEARTBEAT), _instants(timing_of(state.heartbeat), job)
@@ -150,12 +149,12 @@ class _Needs:
 
     def engine(self, compiled: Compiled) -> Iterator[Span]:
         """When a gate or a budget may decide about its runs."""
-        agent, definition = agent_of(compiled), compiled.definition
-        if definition.slot is not None:
-            yield from self._quota(definition.slot)
+        agent, slot = agent_of(compiled), compiled.model.slot
+        if slot is not None:
+            yield from self._quota(slot)
         if agent is not None:
             yield from self._quota(slot_name(agent))
-            scopes = ("all", f"agent:{agent}", f"schedule:{definition.slug}")
+            scopes = ("all", f"agent:{agent}", f"schedule:{compiled.slug}")
             yield from (Span(*span[1:]) for span in self._troubles.budgets if span.name in scopes)
         yield from self.money(compiled.schedule_id, agent)
 

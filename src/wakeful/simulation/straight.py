@@ -92,7 +92,7 @@ class Stretch(NamedTuple):
 
 def is_straight(compiled: Compiled, terms: Terms) -> bool:
     """Whether the definition's runs can be computed."""
-    definition = compiled.definition
+    definition = compiled.model
     return (
         isinstance(definition.timing, Every | Cron | Times | Once)
         and isinstance(definition.action, Prompt | Call | Command | Http)
@@ -190,11 +190,11 @@ class _Instants:
     def at(self, instant: Instant, due_at: Instant, free_at: Instant) -> _Step | None:
         """The run of an instant, if its lane is free from then on; None if the engine must decide about it."""
         compiled, (terms, behaviour, payments, _) = self._compiled, self._rest
-        definition = compiled.definition
+        definition, slug = compiled.model, compiled.slug
         then = following(compiled.rules, instant, due_at, due_at)
         if then is None or then.next_at is None or then.due_at is None:
             return None
-        sample = behaviour.sample(definition.slug, instant, 1)
+        sample = behaviour.sample(slug, instant, 1)
         started_at = max(due_at, free_at)
         ended_at = started_at + sample.took
         if sample.outcome != "succeeded" or sample.took >= definition.timeout or ended_at >= then.due_at:
@@ -203,7 +203,7 @@ class _Instants:
             return None
         paid = payments.of(sample.usage, is_turn=isinstance(definition.action, Prompt))
         run = SimulatedRow(
-            definition.slug, instant, None, 1, due_at, "schedule", started_at, ended_at, "succeeded", None,
+            slug, instant, None, 1, due_at, "schedule", started_at, ended_at, "succeeded", None,
             compiled.lane, *paid,
         )  # fmt: skip
         return _Step(run, ended_at, then.next_at, then.due_at)

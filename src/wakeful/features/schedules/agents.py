@@ -59,8 +59,8 @@ def _cadences(tx: Tx) -> list[tuple[str, Cadence]]:
         agents: dict[int, str] = {}
         for row in rows:
             compiled = read_stored(row.schedule_id, row.version, row.definition)
-            if isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt):
-                agents[row.schedule_id] = compiled.definition.action.agent
+            if isinstance(compiled, Compiled) and isinstance(compiled.model.action, Prompt):
+                agents[row.schedule_id] = compiled.model.action.agent
         cadences += [(agents[schedule_id], item) for schedule_id, item in tx.cadences.lock(agents).items()]
         if len(rows) < _PAGE:
             break

@@ -150,7 +150,7 @@ class ScheduleAlarms:
                 now=now,
                 gap_reason=gap_reason,
                 taken=taken_ahead(tx, cadence, now),
-                excluded=self._terms.value.excluded(compiled.definition),
+                excluded=self._terms.value.excluded(compiled.model),
             )
         except Exception as error:  # a timing that cannot be computed must not stop the other schedules (L9)
             broken = _invalid(cadence, str(error) or type(error).__name__, now)
@@ -166,7 +166,7 @@ class ScheduleAlarms:
         """Turn an instant that must not start into a gap."""
         if isinstance(row, Gap):
             return row
-        at, hours = row.planned_at, compiled.definition.active_hours
+        at, hours = row.planned_at, compiled.model.active_hours
         reason = self._unwanted(at, compiled)
         if reason is not None:
             return Gap(at, at, 1, "skipped", reason)
@@ -175,7 +175,7 @@ class ScheduleAlarms:
         return row
 
     def _unwanted(self, planned_at: Instant, compiled: Compiled) -> str | None:
-        terms, hours = self._terms.value, compiled.definition.active_hours
+        terms, hours = self._terms.value, compiled.model.active_hours
         if terms.is_standby:
             return "standby"
         if hours is not None and not is_active(hours, planned_at):

@@ -18,7 +18,7 @@ from wakeful.ports.store import Tx
 
 def anchored_behind(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> tuple[Cadence, Compiled]:
     """The schedule with its anchor not after now, as a new version; unchanged if it needs no correction."""
-    timing = compiled.definition.timing
+    timing = compiled.model.timing
     if not isinstance(timing, Every) or timing.anchor is None or timing.anchor <= now:
         return cadence, compiled
     schedule = tx.schedules.by_ids([cadence.schedule_id])[cadence.schedule_id]

@@ -60,12 +60,12 @@ def after_check(
 ) -> Checked | None:
     """What follows from a check; None if the ending was not a check's. Turns keep the minimum interval of agents,
     checks do not."""
-    if not isinstance(ending, Done) or own.definition.check is None:
+    if not isinstance(ending, Done) or own.model.check is None:
         return None
     match ending.carries:
         case NothingFound():
             return Checked(Close("skipped", None, None, NOTHING_TO_DO))
-        case CheckFailed(error=error) if own.definition.check.on_error == "skip":
+        case CheckFailed(error=error) if own.model.check.on_error == "skip":
             return Checked(Close("skipped", None, error, CHECK_FAILED))
         case CheckFailed(error=error):
             output = f"(the check failed: {error})"
@@ -76,7 +76,7 @@ def after_check(
     at = now
     if run.trigger != "manual" and cadence.last_run_at is not None and cadence.last_run_at <= now:
         at = max(now, cadence.last_run_at + interval)
-    wait = Wait(at, CHECKED, "checked", None, None, is_attempt=False, lane=lane_of(own.definition))
+    wait = Wait(at, CHECKED, "checked", None, None, is_attempt=False, lane=lane_of(own.model))
     return Checked(wait, json.dumps({KEPT: output}, ensure_ascii=False))
 
 

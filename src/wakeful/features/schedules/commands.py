@@ -339,8 +339,8 @@ def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
     if not checked.is_anchor_open or not isinstance(definition.timing, Every):
         return definition
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    if isinstance(before, Compiled) and isinstance(before.definition.timing, Every):
-        old = before.definition.timing
+    if isinstance(before, Compiled) and isinstance(before.model.timing, Every):
+        old = before.model.timing
         if old.every == definition.timing.every:
             return replace(definition, timing=replace(definition.timing, anchor=old.anchor))
     return definition
@@ -391,9 +391,9 @@ def _refuse_past_edit(schedule: Schedule, compiled: Compiled, checked: Checked, 
     """Refuse moving a single instant into the past or to an excluded day; an unchanged one may lie there."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not (isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing):
-        refuse_past(compiled.definition, now)
+        refuse_past(compiled.model, now)
         refuse_excluded(checked)
-    elif before.definition.exclude != compiled.definition.exclude:
+    elif before.model.exclude != compiled.model.exclude:
         refuse_excluded(checked)
 
 

@@ -43,7 +43,7 @@ class Compiled(NamedTuple):
     schedule_id: int
     version: int
     slug: str
-    model: Definition  # its definition, perhaps under another slug: plain schedules share it
+    model: Definition  # its definition under any slug: schedules that differ only in their slugs share it
     rules: Rules
     policy: Policy
     lane: str | None
@@ -52,13 +52,13 @@ class Compiled(NamedTuple):
 
     @property
     def definition(self) -> Definition:
-        """Its definition, under its own slug."""
+        """Its definition under its own slug: a copy, so read `model` where the slug does not matter."""
         return under_slug(self.model, self.slug)
 
 
 def agent_of(compiled: Compiled) -> str | None:
     """The agent that the definition prompts, or None."""
-    action = compiled.definition.action
+    action = compiled.model.action
     return action.agent if isinstance(action, Prompt) else None
 
 
@@ -87,15 +87,13 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
 
 
 def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
-    """Compile new definitions. Those with the same model share its rules and policy, and plain ones the definition too:
-    their slug is all that the plain path needs besides."""
+    """Compile new definitions. Those with the same model share everything but their slugs."""
     compiled: list[Compiled] = []
     shared: Compiled | None = None
     for schedule_id, (slug, _, model) in definitions:
         if shared is None or model is not shared.model or model.stagger:  # a stagger depends on the id
             shared = compile_definition(schedule_id, 1, model)
-        own = _under(shared, schedule_id, 1, slug)
-        compiled.append(own if own.is_plain else own._replace(model=own.definition))
+        compiled.append(_under(shared, schedule_id, 1, slug))
     return compiled
 
 
@@ -148,10 +146,10 @@ def _compiled(schedule_id: int, version: int, text: str) -> Compiled:
     if parts is None:
         return compile_definition(schedule_id, version, decode_definition(text))
     slug, members = parts
-    shared = _shared(members)
-    if shared.is_plain and not shared.model.stagger:
-        return _under(shared, schedule_id, version, slug)
-    return compile_definition(schedule_id, version, under_slug(shared.model, slug))
+    model = decode_members(members)
+    # A stagger depends on the id.
+    shared = compile_definition(schedule_id, version, model) if model.stagger else _shared(members)
+    return _under(shared, schedule_id, version, slug)
 
 
 @lru_cache(maxsize=SHAPES_KEPT)
@@ -169,7 +167,7 @@ def _under(shared: Compiled, schedule_id: int, version: int, slug: str) -> Compi
 def calendar_named(schedule: Schedule) -> str | None:
     """The calendar file that a schedule names."""
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
-    exclude = compiled.definition.exclude if isinstance(compiled, Compiled) else None
+    exclude = compiled.model.exclude if isinstance(compiled, Compiled) else None
     return None if exclude is None else exclude.calendar
 
 
@@ -178,6 +176,6 @@ def slots_named(schedule: Schedule) -> tuple[str, ...]:
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not isinstance(compiled, Compiled):
         return ()
-    timing = compiled.definition.timing
-    named = [compiled.definition.slot, timing.slot if isinstance(timing, AfterReset) else None]
+    timing = compiled.model.timing
+    named = [compiled.model.slot, timing.slot if isinstance(timing, AfterReset) else None]
     return tuple(dict.fromkeys(name for name in named if name is not None))

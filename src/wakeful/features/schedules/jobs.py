@@ -28,8 +28,8 @@ class Jobs:
         if isinstance(compiled, Broken):
             return compiled.reason
         key = idempotency_key(self._store_id, run)
-        definition, spec = compiled.definition, spec_of(run, compiled.definition)
-        fire = Fire.of(run, definition.slug, key, self._receipt(run.run_id, spec))
+        definition, spec = compiled.model, spec_of(run, compiled.model)
+        fire = Fire.of(run, compiled.slug, key, self._receipt(run.run_id, spec))
         if isinstance(spec, CheckSpec):
             return Job(spec, fire, CHECK_TIMEOUT + MINUTE, "retry")
         if definition.budget is not None:

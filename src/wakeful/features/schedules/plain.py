@@ -30,16 +30,16 @@ def plain_starts(
     not plain; an instant on a day that is excluded for all schedules is left to the general path."""
     starts: dict[int, PlainStart] = {}
     computed: dict[tuple[int, Instant, Instant], Following | None] = {}
-    absent: dict[str, bool] = {}  # callables that this node does not have
+    here: dict[str, bool] = {}  # whether this node has the callable
     for schedule_id, _, instant, due_at, is_clear in rung:
         known = compiled[schedule_id]
         if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
             continue
         action = known.model.action
         if is_here is not None and isinstance(action, Call):
-            if action.target not in absent:
-                absent[action.target] = not is_here(action)
-            if absent[action.target]:
+            if action.target not in here:
+                here[action.target] = is_here(action)
+            if not here[action.target]:
                 continue
         if terms.exclude is not None and terms.excludes(known.model, instant):
             continue

@@ -28,7 +28,7 @@ def remote_callables_gate(compilations: Compilations, is_here: Callable[[Call], 
         if now - run.due_at >= LEFT_FOR:
             return None
         known = compilations.of_run(tx, run)
-        action = known.definition.action if isinstance(known, Compiled) else None
+        action = known.model.action if isinstance(known, Compiled) else None
         if not isinstance(action, Call) or is_here(action):
             return None
         alive = sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all())

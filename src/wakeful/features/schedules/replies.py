@@ -27,7 +27,7 @@ NO_REPLY: Final = "no reply could be read"
 def reply_of(run: Run, ending: Ending, own: Compiled | Broken, settlement: Settlement) -> Reply:
     """An agent's reply, or another target's output, for each addressee. A missing reply is not an empty one: addressees
     are notified, once per run, that none could be read."""
-    if isinstance(own, Broken) or not isinstance(settlement, Close) or own.definition.deliver is None:
+    if isinstance(own, Broken) or not isinstance(settlement, Close) or own.model.deliver is None:
         return _NOT_WANTED
     definition = own.definition
     is_turn = isinstance(definition.action, Prompt | Event)

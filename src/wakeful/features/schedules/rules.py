@@ -75,7 +75,7 @@ class Terms:
 
     def too_often(self, compiled: Compiled) -> str | None:
         """Why a schedule prompts its agent too often, if it does: the limit may have changed since it was written."""
-        if not isinstance(compiled.definition.action, Prompt) or compiled.definition.check is not None:
+        if not isinstance(compiled.model.action, Prompt) or compiled.model.check is not None:
             return None  # a check may be asked often: the limit applies to turns
         gap, least = shortest_gap(compiled.rules.timing), self.limits.agent_interval_min
         return minimum_interval_text(least) if gap is not None and gap < least else None

@@ -111,7 +111,7 @@ class ScheduleRuns:
         current: Compiled | Broken | None,
         now: Instant,
     ) -> tuple[Settled, Cadence | None]:
-        if not isinstance(own, Compiled) or own.definition.check is None or cadence is None:
+        if not isinstance(own, Compiled) or own.model.check is None or cadence is None:
             return _settle(run, ending, own, cadence, current, self._node, now)
         checked = after_check(run, ending, own, cadence, interval=self._interval(), now=now)
         if checked is None or not isinstance(current, Compiled):
@@ -224,8 +224,8 @@ def _settle(
         moved = in_session(moved, session_of(ending), node)
     if isinstance(ending, Done | HandedOver):
         effects += ending.effects
-    if isinstance(ending, Throttled) and ending.reason == "quota" and own.definition.slot is not None:
-        effects += (QuotaReached(own.definition.slot, ending.until),)
+    if isinstance(ending, Throttled) and ending.reason == "quota" and own.model.slot is not None:
+        effects += (QuotaReached(own.model.slot, ending.until),)
     if not isinstance(settlement, Close):
         return Settled(settlement, effects, kept_while_waiting(ending, earlier=run.result)), moved
     reply = reply_of(run, ending, own, settlement)

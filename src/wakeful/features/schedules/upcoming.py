@@ -99,7 +99,7 @@ def next_times(tx: Tx, slug: str, *, now: Instant, after: Instant, count: int, t
     waiting = _waiting(opened.get(cadence.open_run_id or 0), now)
     settled_from = max(now, cadence.backoff_until or 0, 0 if waiting is None else waiting.next_attempt_at or 0)
     if after >= settled_from:  # nothing known today delays what comes then
-        hours = compiled.definition.active_hours
+        hours = compiled.model.active_hours
         walked = islice(instants_after(rules.timing, after), STEPS_MAX)
         return list(islice((at for at in walked if hours is None or is_active(hours, at)), count))
     ahead = (
@@ -127,7 +127,7 @@ def open_runs(tx: Tx, cadences: list[Cadence]) -> dict[int, Run]:
 
 def wanted(rules: Rules, compiled: Compiled, terms: Terms) -> Rules:
     """The rules, without instants on excluded days."""
-    timing = terms.starting(rules.timing, compiled.definition)
+    timing = terms.starting(rules.timing, compiled.model)
     return rules if timing is rules.timing else replace(rules, timing=timing)
 
 
@@ -138,8 +138,8 @@ def ahead_of(
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not isinstance(compiled, Compiled):
         return
-    rules, hours = wanted(compiled.rules, compiled, terms), compiled.definition.active_hours
-    if cadence.next_at is not None and terms.excludes(compiled.definition, cadence.next_at):
+    rules, hours = wanted(compiled.rules, compiled, terms), compiled.model.active_hours
+    if cadence.next_at is not None and terms.excludes(compiled.model, cadence.next_at):
         cadence = cadence._replace(next_at=next_after(rules.timing, cadence.next_at))
     planned_at, rings_at = _first(cadence, rules, now)
     waiting = _waiting(opened.get(cadence.open_run_id or 0), now)

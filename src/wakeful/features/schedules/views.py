@@ -424,7 +424,7 @@ def _next_at(rows: _Rows, compiled: Compiled | Broken, rings_at: Instant | None,
 
 
 def _is_prompt(compiled: Compiled | Broken) -> bool:
-    return isinstance(compiled, Compiled) and isinstance(compiled.definition.action, Prompt)
+    return isinstance(compiled, Compiled) and isinstance(compiled.model.action, Prompt)
 
 
 def _next_start(
@@ -432,9 +432,9 @@ def _next_start(
 ) -> Instant | None:
     """When its alarm is due; or, if that instant is on an excluded day, the first instant that is not."""
     at = cadence.next_at
-    if rings_at is None or at is None or isinstance(compiled, Broken) or not terms.excludes(compiled.definition, at):
+    if rings_at is None or at is None or isinstance(compiled, Broken) or not terms.excludes(compiled.model, at):
         return rings_at
-    following = next_after(terms.starting(compiled.rules.timing, compiled.definition), at)
+    following = next_after(terms.starting(compiled.rules.timing, compiled.model), at)
     return None if following is None else max(following + compiled.rules.offset, cadence.backoff_until or 0)
 
 
@@ -442,7 +442,7 @@ def _after_pause(cadence: Cadence, compiled: Compiled | Broken, terms: Terms) ->
     """The first instant after the pause that starts, if the pause has an end."""
     if cadence.resume_at is None or isinstance(compiled, Broken):
         return None
-    return next_after(terms.starting(compiled.rules.timing, compiled.definition), cadence.resume_at)
+    return next_after(terms.starting(compiled.rules.timing, compiled.model), cadence.resume_at)
 
 
 def view_delivery(delivery: Delivery, store_id: str) -> RunDelivery:

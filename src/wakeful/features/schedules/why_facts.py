@@ -139,17 +139,17 @@ class WhyCase:
         compiled = self.compiled
         if isinstance(compiled, Broken) or self.timing is None:
             return None
-        return self.process.terms.starting(self.timing, compiled.definition)
+        return self.process.terms.starting(self.timing, compiled.model)
 
     def excluded_day(self, at: Instant) -> str | None:
-        excluded = None if isinstance(self.compiled, Broken) else self.process.terms.excluded(self.compiled.definition)
+        excluded = None if isinstance(self.compiled, Broken) else self.process.terms.excluded(self.compiled.model)
         if excluded is None or not is_excluded(excluded, at):
             return None
         return str(local_day(excluded.zone, at))
 
     @property
     def is_outside_active_hours(self) -> bool:
-        hours = self.compiled.definition.active_hours if isinstance(self.compiled, Compiled) else None
+        hours = self.compiled.model.active_hours if isinstance(self.compiled, Compiled) else None
         return hours is not None and not is_active(hours, self.subject_at)
 
 

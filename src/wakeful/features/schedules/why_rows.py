@@ -144,7 +144,7 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
 
 
 def _used_up(case: WhyCase) -> str:
-    slot = None if isinstance(case.compiled, Broken) else case.compiled.definition.slot
+    slot = None if isinstance(case.compiled, Broken) else case.compiled.model.slot
     return "its quota is used up" if slot is None else f"the quota of slot {slot!r} is used up until its reset"
 
 
