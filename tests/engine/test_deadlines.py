@@ -4,9 +4,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from conformance.rows import running
 from wakeful.core.run.results import DONE, Ending, Result
 from wakeful.core.run.runs import Run
-from wakeful.core.run.transitions import started
 from wakeful.core.time.instants import HOUR
 from wakeful.engine.batch import Batcher
 from wakeful.engine.claiming import Claim
@@ -32,19 +32,7 @@ class Waiting:
 
 
 def _claim(run_id: int) -> Claim:
-    run = started(
-        run_id=run_id,
-        kind="schedule",
-        schedule_id=run_id,
-        version=1,
-        planned_at=0,
-        due_at=0,
-        lane=None,
-        node_id=1,
-        now=0,
-        timeout=HOUR,
-        rung="started",
-    )
+    run = running(run_id, 1, rung="started")
     return Claim(run, Job("work", Fire(run_id, run_id, "work", 0, 0, "schedule", 1, "key"), HOUR, "retry"))
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from conformance.rows import running
 from wakeful.core.run.results import DONE, Ending, StuckRunEnded, Unproven
 from wakeful.core.run.runs import Run
-from wakeful.core.run.transitions import started
 from wakeful.core.time.instants import Instant
 from wakeful.engine.claiming import Claim
 from wakeful.engine.clock import SystemClock
@@ -76,19 +76,7 @@ async def _settle_down() -> None:
 
 
 def _put(settler: Settler, run_id: int, ending: Ending = DONE, lane: str | None = "desk") -> Run:
-    run = started(
-        run_id=run_id,
-        kind="schedule",
-        schedule_id=run_id,
-        version=1,
-        planned_at=0,
-        due_at=0,
-        lane=lane,
-        node_id=1,
-        now=0,
-        timeout=1,
-        rung="started",
-    )
+    run = running(run_id, 1, lane=lane)
     settler.put(run, ending)
     return run
 
