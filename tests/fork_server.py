@@ -6,9 +6,9 @@ a pipe to which its process id and, when it has ended, its exit status are writt
 
 import atexit
 import contextlib
+import dataclasses
 import gc
 import importlib
-import inspect
 import json
 import os
 import pkgutil
@@ -91,13 +91,14 @@ class Routes:
 
     def __init__(self, make_app: Callable[..., Any]) -> None:
         self.make_app = make_app
-        parameters = list(inspect.signature(make_app).parameters)
-        self.app, self.parts = Late(), {name: Late() for name in parameters[1:]}
-        self.built = make_app(self.app, **self.parts)
+        serving = importlib.import_module("wakeful.server.http.serving").Serving
+        self.app, self.parts = Late(), {field.name: Late() for field in dataclasses.fields(serving)}
+        self.built = make_app(self.app, serving(**self.parts))
 
-    def __call__(self, app: Any, **given: Any) -> Any:
-        if given.keys() != self.parts.keys() or None in given.values():
-            return self.make_app(app, **given)
+    def __call__(self, app: Any, serving: Any) -> Any:
+        given = {name: getattr(serving, name) for name in self.parts}
+        if None in given.values():
+            return self.make_app(app, serving)
         self.app.part = app
         for name, part in given.items():
             self.parts[name].part = part

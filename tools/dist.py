@@ -3,6 +3,7 @@
 The requirements are resolved by pip from the wheel's own metadata, as they are for a user; no lock file is used.
 """
 
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from packaging.metadata import Metadata
 
 ROOT: Final = Path(__file__).parents[1]
 DIST: Final = ROOT / "dist"
+IMAGE: Final = re.compile(r"<img\s[^>]*?src=\"([^\"]+)\"")
 LIMIT: Final = 120.0
 """Seconds from `pip install` to the first answer that a new user may wait for."""
 
@@ -69,8 +71,8 @@ def relative_targets(text: str) -> list[str]:
     for block in MarkdownIt("commonmark").enable("table").parse(text):
         for token in block.children or ():
             target = token.attrs.get("href") or token.attrs.get("src")
-            if target and not str(target).startswith(("https://", "http://", "#")):
-                found.append(str(target))
+            named = IMAGE.findall(token.content) if token.type == "html_inline" else [str(target)] if target else []
+            found += [one for one in named if not one.startswith(("https://", "http://", "#"))]
     return found
 
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.config.described import described_table
-from wakeful.config.messages import table_at
-from wakeful.config.model import ENTRIES, ActiveHoursTable, Settings
+from wakeful.config.model import ENTRIES, SETTINGS
 from wakeful.core.description import Field, Object
+from wakeful.core.returned import returned
 from wakeful.core.schedule.actions import OBJECTS
 from wakeful.core.schedule.definition import OPTIONS, SCHEDULE
 from wakeful.core.time.timing_json import TIMING_TYPES
 from wakeful.core.workflow.definition import WORKFLOW
+from wakeful.ports.event import EventStream
+from wakeful.ports.events import STREAMS
 
 ROOT: Final = Path(__file__).parents[1]
 BEGIN: Final = "<!-- made by: python -m tools.field_tables -->"
@@ -49,12 +50,36 @@ def definition_tables() -> str:
 
 def settings_tables() -> str:
     """All settings by table, in the order of the file."""
-    return "\n".join(line for section in Settings.model_fields for line in _settings(section))
+    return "\n".join(line for section in SETTINGS for line in _settings(section))
+
+
+def event_tables() -> str:
+    """All events by stream, with the fields of their data."""
+    return "\n".join(line for stream in STREAMS.values() for line in _stream(stream))
+
+
+def _stream(stream: EventStream) -> Iterator[str]:
+    yield from (f"## `{stream.name}`", "")
+    if stream.says:
+        yield from (stream.says, "")
+    yield from ("| what | means |", "|---|---|")
+    for event in stream.kinds:
+        yield f"| `{event.what}` | {event.says} |"
+    yield ""
+    for shape in dict.fromkeys(event.shape for event in stream.kinds):
+        kinds = [f"`{event.what}`" for event in stream.kinds if event.shape is shape]
+        named = "all" if len(kinds) == len(stream.kinds) else ", ".join(kinds)
+        fields = list(returned(shape))
+        always = ", ".join(f"`{field.name}`" for field in fields if field.is_required)
+        others = ", ".join(f"`{field.name}`" for field in fields if not field.is_required)
+        yield f"- {named}: {always}{f'; if it applies, {others}' if others else ''}"
+    yield ""
 
 
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/definition.md": definition_tables,
     "docs/settings.md": settings_tables,
+    "docs/events.md": event_tables,
 }
 _TIMINGS: Final = frozenset(one.fields.name for one in TIMING_TYPES.values())
 
@@ -73,16 +98,18 @@ def _inside(described: Object[Any]) -> Iterator[Object[Any]]:
             yield from _inside(inner)
 
 
-def _settings(section: str) -> Iterator[str]:
-    if entries := ENTRIES.get(section):
-        for table in dict.fromkeys(entries.models.values()):
-            tags = [f'`{entries.by} = "{tag}"`' for tag, one in entries.models.items() if one is table]
+def _settings(section: Field) -> Iterator[str]:
+    if entries := ENTRIES.get(section.name):
+        for table in dict.fromkeys(entries.tables.values()):
+            tags = [f'`{entries.by} = "{tag}"`' for tag, one in entries.tables.items() if one is table]
             kind = f" with {' or '.join(tags)}" if entries.by else ""
-            yield from _section(f"`[{section}.NAME]`{kind}", described_table(section, table))
-    elif table := table_at((section,), {}):
-        yield from _section(f"`[{section}]`", described_table(section, table))
-        if section == "heartbeat":
-            yield from _section("`heartbeat.active_hours`", described_table(section, ActiveHoursTable))
+            yield from _section(f"`[{section.name}.NAME]`{kind}", table)
+        return
+    (table,) = section.kind.inner
+    yield from _section(f"`[{section.name}]`", table)
+    for field in table:
+        for inner in field.kind.inner:
+            yield from _section(f"`{section.name}.{field.name}`", inner)
 
 
 def _section(title: str, described: Object[Any]) -> Iterator[str]:

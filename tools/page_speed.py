@@ -24,7 +24,7 @@ sys.path.insert(0, str(TESTS))
 from access import TOKEN  # noqa: E402 - it lives beside the browser tests
 from edges.http.kit import Daemon, daemon  # noqa: E402 - likewise
 from page.browser import find_chromium  # noqa: E402 - likewise
-from wakeful.app import New  # noqa: E402 - after the path is set
+from wakeful.app.values import New  # noqa: E402 - after the path is set
 from wakeful.core.schedule.actions import Call  # noqa: E402 - likewise
 from wakeful.core.time.timing import Every  # noqa: E402 - likewise
 from wakeful.sync import Wakeful  # noqa: E402 - likewise

@@ -12,6 +12,7 @@ from typing import Any, Final
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 FENCE: Final = re.compile(r"(^```.*?^```$)", re.M | re.S)
+IMAGE: Final = re.compile(r"<img\s[^>]*?src=\"([^\"]+)\"[^>]*>[ \n]*")
 PICTURE: Final = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)\n*")
 LINK: Final = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)\s]+)\)")
 ABSOLUTE: Final = ("http://", "https://", "mailto:", "#")
@@ -47,4 +48,9 @@ def _linked(text: str, base: str) -> str:
             return found[0]
         return f"[{found[1]}]({base}{found[2]})" if base else found[1]
 
-    return LINK.sub(link, PICTURE.sub(picture, text))
+    def image(found: re.Match[str]) -> str:
+        if found[1].startswith(ABSOLUTE):
+            return found[0]
+        return found[0].replace(f'"{found[1]}"', f'"{base}{found[1]}?raw=true"') if base else ""
+
+    return LINK.sub(link, PICTURE.sub(picture, IMAGE.sub(image, text)))

@@ -21,6 +21,7 @@ from bench.ours.daemon import Daemon
 from bench.ours.ledger import OFTEN, fill
 from bench.ours.setup import make_app
 from wakeful import Wakeful
+from wakeful.engine.run_totals import RunTotals
 
 REPEATS: Final = 25
 SCHEDULES: Final = 400
@@ -75,7 +76,7 @@ async def prepare(store: str, options: argparse.Namespace) -> None:
     async with make_app(store, lambda: None, tick=False) as app:
         await fill(app, schedules=SCHEDULES, rows=options.rows)
         await _sum_up(app)
-        now = app.moment().now
+        now = app._moment().now
         if options.pending:
             await _change(app, _ADDRESSEE)
             await _change(app, _DELIVERIES, count=options.pending, now=now)
@@ -88,8 +89,8 @@ async def prepare(store: str, options: argparse.Namespace) -> None:
 
 
 async def _sum_up(app: Wakeful) -> None:
-    now = app.moment().now + 3_600_000
-    while await app._open.store.write(lambda tx: tx.totals.advance(now=now, limit=TOTALLED)):
+    now = app._moment().now + 3_600_000
+    while await app._open.store.write(lambda tx: tx[RunTotals].advance(now=now, limit=TOTALLED)):
         pass
 
 

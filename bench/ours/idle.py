@@ -17,7 +17,7 @@ async def measure(options: argparse.Namespace) -> None:
         raise RuntimeError("nothing was due")
 
     async with make_app(options.store, handler) as app:
-        if not app.is_ticking:
+        if not app._is_ticking:
             raise RuntimeError("it does not tick")
         emit("start", time.perf_counter() - BEGAN, jobs=options.jobs)
         await asyncio.sleep(1)

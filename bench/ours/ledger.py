@@ -36,7 +36,7 @@ async def fill(app: Wakeful, *, schedules: int, rows: int) -> None:
     """That many schedules, one more that owns every second row, and that many rows."""
     names = [OFTEN, *(f"s-{n:05d}" for n in range(schedules))]
     await app.add_many([New(name, every("1h"), Command(("true",)), {}) for name in names])
-    store, now = app._open.store, app.moment().now
+    store, now = app._open.store, app._moment().now
 
     def ids(tx: Tx) -> tuple[int, int]:
         known = tx.schedules.by_slugs([OFTEN, names[1]])

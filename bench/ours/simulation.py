@@ -16,6 +16,7 @@ from wakeful.core.run.runs import Outcome, Run
 from wakeful.core.schedule.actions import Command, Prompt
 from wakeful.core.time.instants import HOUR
 from wakeful.core.time.timing import Cron
+from wakeful.ports.charges import Charges
 from wakeful.ports.store import Tx
 
 SCHEDULES: Final = 100
@@ -65,16 +66,16 @@ async def fill_mixed(app: Wakeful) -> None:
             *(New(f"command-{n}", _mixed(n), Command(("true",)), {}) for n in range(SCHEDULES)),
         ]
     )
-    dice, now = random.Random(7), app.moment().now  # noqa: S311 - the same record each time
+    dice, now = random.Random(7), app._moment().now  # noqa: S311 - the same record each time
 
     def write(tx: Tx) -> None:
         known = tx.schedules.by_slugs([f"prompt-{n}" for n in range(SCHEDULES)])
         for n in range(SCHEDULES):
             schedule_id, ids = known[f"prompt-{n}"].schedule_id, tx.runs.reserve_ids(RECORDED)
             tx.runs.add_many([_turn(run_id, schedule_id, now, dice) for run_id in ids])
-            tx.charges.save_many([_cost(run_id, schedule_id, f"agent-{n % AGENTS}", now, dice) for run_id in ids])
+            tx[Charges].put_many([_cost(run_id, schedule_id, f"agent-{n % AGENTS}", now, dice) for run_id in ids])
 
-    await app.store.write(write)
+    await app._store.write(write)
 
 
 def _mixed(n: int) -> Cron:

@@ -60,8 +60,8 @@ async def messages(app: Wakeful, total: int) -> None:
     await asleep(app, names)
     took, spent = time.perf_counter() - began, time.process_time() - cpu
     for name in names:
-        counts = (await app.workflows.get(name))["topics"]["mail"]
-        if counts["consumed"] != each:
+        counts = (await app.workflows.get(name)).topics["mail"]
+        if counts.consumed != each:
             raise RuntimeError(f"{name} has {counts}")
     emit("workflow messages", each * WORKFLOWS / took, cpu_us=spent / (each * WORKFLOWS) * 1e6, count=each * WORKFLOWS)
 
@@ -90,10 +90,11 @@ async def ticks(app: Wakeful, idle: int) -> None:
     def fill(tx: Tx, first: int) -> None:
         for n in range(first, min(first + FILL_STEP, idle)):
             definition, _ = workflow_from_json(SLEEPING, name=f"sleeping-{n}")
-            deployed = deploy(tx, definition, "active", origin="rest", default_zone="UTC", is_tried=True, now=now)
-            rows = tx.workflows.handlers([deployed.workflow.workflow_id])[deployed.workflow.workflow_id]
+            deploy(tx, definition, "active", origin="rest", default_zone="UTC", is_tried=True, now=now)
+            workflow_id = tx.workflows.by_names([definition.name])[definition.name].workflow_id
+            rows = tx.workflows.handlers([workflow_id])[workflow_id]
             tx.workflows.save_handlers([row._replace(is_flagged=0) for row in rows])
-            tx.alarms.move_many(ALARM_WORKFLOW, [(deployed.workflow.workflow_id, now + 10**12)])
+            tx.alarms.move_many(ALARM_WORKFLOW, [(workflow_id, now + 10**12)])
 
     for first in range(0, idle, FILL_STEP):
         await parts.store.write(lambda tx, first=first: fill(tx, first))  # type: ignore[misc]

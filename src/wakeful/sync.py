@@ -3,50 +3,30 @@
 There is no second implementation: a portal runs an event loop in its own thread and forwards each call.
 """
 
-import asyncio
 import inspect
-import threading
-from collections.abc import Callable, Coroutine
-from functools import wraps
+from collections.abc import Callable
+from functools import cached_property, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
-from wakeful.app import Wakeful as AsyncWakeful
-from wakeful.core.time.timing import Timing
+from wakeful.api.ledger import BlockingLedger
+from wakeful.api.money import BlockingMoney
+from wakeful.api.people import BlockingPeople
+from wakeful.api.portal import OverPortal, Portal
+from wakeful.api.python import Wakeful as AsyncWakeful
+from wakeful.api.schedules import BlockingSchedules
+from wakeful.api.system import BlockingSystem
+from wakeful.api.turns import BlockingTurns
+from wakeful.api.verbs import Verbs
+from wakeful.api.workflows import BlockingWorkflows
+from wakeful.app.options import Host, Options
+from wakeful.app.timing_forms import GivenTiming
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from wakeful.api.slots import BlockingSlots
+
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class Portal:
-    """An event loop in a thread; `call` runs a coroutine there and waits for its result."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="wakeful-portal", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_open(self) -> bool:
-        return not self._loop.is_closed()
-
-    def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if threading.current_thread() is self._thread:  # it would deadlock
-            coroutine.close()
-            raise RuntimeError("an async handler cannot call the blocking API; make the handler a plain function")
-        if not self.is_open:
-            coroutine.close()
-            raise RuntimeError("stopped; create a new Wakeful to continue")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    def close(self) -> None:
-        """End the thread. Calling it twice is harmless."""
-        if not self.is_open:
-            return
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 class Blocking:
@@ -68,46 +48,80 @@ class Blocking:
         return blocking
 
 
-class Wakeful:
+class Wakeful(Verbs, OverPortal):
     """The blocking form of `wakeful.Wakeful`, with the same methods."""
 
-    def __init__(self, store: str | Path = "wakeful.db", **settings: Any) -> None:
-        self._portal = Portal()
+    def __init__(
+        self, store: str | Path = "wakeful.db", *, host: Host | None = None, **options: Unpack[Options]
+    ) -> None:
+        self.portal = Portal()
         try:
-            self._app = self._portal.call(_make(store, settings))
+            self.inner: AsyncWakeful = self.portal.call(_make(store, host, options))
         except BaseException:
-            self._portal.close()
+            self.portal.close()
             raise
 
-    @property
-    def portal(self) -> Portal:
-        """The portal that runs its event loop."""
-        return self._portal
+    @cached_property
+    def schedules(self) -> BlockingSchedules:
+        """Schedules."""
+        return BlockingSchedules(self.inner, self.portal)
 
-    @property
-    def inner(self) -> AsyncWakeful:
-        """The app on that loop."""
-        return self._app
+    @cached_property
+    def ledger(self) -> BlockingLedger:
+        """Runs."""
+        return BlockingLedger(self.inner, self.portal)
 
-    def job(self, timing: Timing, slug: str | None = None, **options: Any) -> Callable[[F], F]:
+    @cached_property
+    def people(self) -> BlockingPeople:
+        """Deliveries, channels, the inbox, alerts, approvals, and what needs attention."""
+        return BlockingPeople(self.inner, self.portal)
+
+    @cached_property
+    def money(self) -> BlockingMoney:
+        """Costs and budgets."""
+        return BlockingMoney(self.inner, self.portal)
+
+    @cached_property
+    def turns(self) -> BlockingTurns:
+        """Agents and the heartbeat."""
+        return BlockingTurns(self.inner, self.portal)
+
+    @cached_property
+    def workflows(self) -> BlockingWorkflows:
+        """All workflows: deploy, list, run, resolve."""
+        return BlockingWorkflows(self.inner, self.portal)
+
+    @cached_property
+    def slots(self) -> "BlockingSlots":
+        """Quota slots."""
+        from wakeful.api.slots import BlockingSlots  # as in the async class
+
+        return BlockingSlots(self.inner, self.portal)
+
+    @cached_property
+    def system(self) -> BlockingSystem:
+        """The process and its store."""
+        return BlockingSystem(self.inner, self.portal)
+
+    def job(self, timing: GivenTiming, slug: str | None = None, **options: Any) -> Callable[[F], F]:
         """Decorate a function to be called at these times."""
-        return self._app.job(timing, slug, **options)
+        return self.inner.job(timing, slug, **options)
 
     def on_due(self, handler: F) -> F:
         """Set the function that is called for schedules without their own action."""
-        return self._app.on_due(handler)
+        return self.inner.on_due(handler)
 
     def stop(self) -> None:
         """Stop, and end the portal's thread; this object cannot be used afterwards. Calling it twice is harmless."""
-        if self._portal.is_open:
-            self._portal.call(self._app.stop())
-            self._portal.close()
+        if self.portal.is_open:
+            self.portal.call(self.inner.stop())
+            self.portal.close()
 
     def __enter__(self) -> Self:
         try:
-            self._portal.call(self._app.start())
+            self.portal.call(self.inner.start())
         except BaseException:
-            self._portal.close()
+            self.portal.close()
             raise
         return self
 
@@ -118,17 +132,12 @@ class Wakeful:
 
     def workflow(self, name: str) -> Any:
         """A workflow: its decorators as they are, its other methods blocking."""
-        return Blocking(self._portal, self._app.workflow(name))
-
-    @property
-    def workflows(self) -> Any:
-        """All workflows."""
-        return Blocking(self._portal, self._app.workflows)
+        return Blocking(self.portal, self.inner.workflow(name))
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(Blocking(self._portal, self._app), name)
+        return getattr(Blocking(self.portal, self.inner), name)
 
 
-async def _make(store: str | Path, settings: dict[str, Any]) -> AsyncWakeful:
+async def _make(store: str | Path, host: Host | None, options: Options) -> AsyncWakeful:
     """Created on the portal's loop."""
-    return AsyncWakeful(store, **settings)
+    return AsyncWakeful(store, host=host, **options)

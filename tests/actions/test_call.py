@@ -18,7 +18,7 @@ from patience import PATIENCE
 from wakeful.core.run.results import Busy, Done, Failed, Result
 from wakeful.core.schedule.actions import OUTPUT_MAX, Call
 from wakeful.integrations.actions.call import CallAction, CallRegistry
-from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.fire import Fire as FireView
 from wakeful.ports.action import FencedOff, Fire, StillRunning
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]

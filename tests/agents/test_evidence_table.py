@@ -84,7 +84,7 @@ COVERED: dict[str, tuple[tuple[str, ...], ...]] = {
             f"{PROGRAMS}::test_a_limit_pattern_names_the_reset",
             "agents/test_patterns.py::test_a_pattern_without_end_stops_nothing_else",
         ),
-        (f"{PROGRAMS}::test_nothing_printed_is_no_reply",),
+        (f"{PROGRAMS}::test_nothing_printed_is_an_empty_reply",),
     ),
 }
 

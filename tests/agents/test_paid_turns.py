@@ -153,7 +153,7 @@ def killed_at(server: Paid, running: Daemon, count: int) -> None:
 )
 def test_the_ledger_says_what_the_model_server_counted(tmp_path: Path, turns: int, kills: int) -> None:
     """Retries, failures, resumed sessions and daemons that are killed while the model answers: every answer is charged
-    once, with its tokens, unless its report was lost; then it is unknown, and charged what was reserved."""
+    once, with its tokens, unless its report was lost; then it is unknown, and its estimate is assumed."""
     server = Paid(random.Random(turns))
     with paid(tmp_path / "home", server, 500.0) as home:
         for number in range(kills):
@@ -180,14 +180,16 @@ def test_the_ledger_says_what_the_model_server_counted(tmp_path: Path, turns: in
         known = [key for key in served if not books.unknown[key]]
         assert sum(served[key] for key in known) == sum(books.charged[key] for key in known) > 0
         assert (total["tokens"], total["unknown"]) == (books.charged.total(), books.unknown.total())
-        assert round(budget["spent"] * NANO) == books.counted() == books.budgets[-1][0]
+        assert round((budget["spent"] + budget["assumed"]) * NANO) == books.counted() == books.budgets[-1][0]
+        assert round(budget["spent"] * NANO) == sum(cost or 0 for _, _, _, cost, *_ in books.rows)
+        assert budget["unknown"] == books.unknown.total()
         assert (budget["reserved"], books.budgets[-1][1]) == (0, 0)
         assert {priced for *_, cost, _, _, priced in books.rows if cost is not None} == {"table"}
 
 
 def test_a_kill_between_the_answer_and_its_settlement_frees_no_money(tmp_path: Path) -> None:
-    """The model has answered, the daemon is killed before it can write that down: the next one counts the money as
-    spent, shows the cost as unknown, and starts nothing that no longer fits."""
+    """The model has answered, the daemon is killed before it can write that down: the next one assumes that it
+    cost its estimate, shows the cost as unknown, and starts nothing that no longer fits."""
     server = Paid()
     with paid(tmp_path / "home", server, 0.001) as home:
         body = {"schedule": {"type": "manual"}, "prompt": "work " * 100, "onCrash": "unknown"}
@@ -205,7 +207,8 @@ def test_a_kill_between_the_answer_and_its_settlement_frees_no_money(tmp_path: P
             lost = ask(running, "GET", "/api/schedule/report/runs")["runs"][0]
             assert (lost["outcome"], lost["cost"]) == ("failed", None)
             (budget,) = ask(running, "GET", "/api/budget")["budgets"]
-            assert (budget["reserved"], round(budget["spent"], 9)) == (0, round(2 * first["cost"], 9))
+            assert (budget["reserved"], budget["spent"], budget["assumed"]) == (0, first["cost"], first["cost"])
+            assert (budget["unknown"], budget["unknownOf"]) == (1, ["report"])
             assert ask(running, "GET", "/api/cost")["total"]["unknown"] == 1
             again = ask(running, "POST", "/api/schedule/report/run?wait=true", {})
             assert (again["outcome"], again["reason"]) == ("skipped", "budget")

@@ -111,10 +111,10 @@ async def test_a_prompt_that_looks_like_a_placeholder(program: Callable[..., Des
     assert await desk.turn("x", model="large") == Done(reply="['large', '[scheduler:standup] x']")
 
 
-async def test_nothing_printed_is_no_reply(program: Callable[..., Desk]) -> None:
-    """Not even an empty one."""
+async def test_nothing_printed_is_an_empty_reply(program: Callable[..., Desk]) -> None:
+    """All that it printed was read: the turn ended without a word."""
     result = await program("pass").turn()
-    assert result == Done(reply=None)
+    assert result == Done(reply="")
 
 
 async def test_a_session_found_by_a_pattern_is_resumed(program: Callable[..., Desk]) -> None:

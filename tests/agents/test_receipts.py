@@ -83,24 +83,23 @@ async def test_a_late_receipt_is_handed_on_before_it_is_acknowledged() -> None:
             raise OSError("the disk is full")
         told.append((run_id, receipt))
 
-    receipts = Receipts(SECRET, late=late)
-    assert await receipts.post(7, receipts.token(7), "finished", "done") == "late"
+    receipts = Receipts(SECRET)
+    assert await receipts.post(7, receipts.token(7), "finished", "done", late=late) == "late"
     assert told == [(7, Receipt("finished", "done"))]
     with pytest.raises(OSError, match="full"):
-        await receipts.post(13, receipts.token(13), "finished")
+        await receipts.post(13, receipts.token(13), "finished", late=late)
     assert receipts.kept(13) is None
 
 
 async def test_an_attempt_that_begins_while_a_late_receipt_is_written() -> None:
     """It finds the receipt in its inbox."""
-    receipts: Receipts
 
     async def late(run_id: int, receipt: Receipt) -> None:
         waiting.__enter__()
 
-    receipts = Receipts(SECRET, late=late)
+    receipts = Receipts(SECRET)
     waiting = receipts.expecting(7)
-    await receipts.post(7, receipts.token(7), "finished", "done")
+    await receipts.post(7, receipts.token(7), "finished", "done", late=late)
     assert receipts._inboxes[7].text == "done"
     waiting.__exit__(None, None, None)
 

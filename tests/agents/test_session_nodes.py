@@ -17,7 +17,7 @@ from wakeful.config import agents as written
 from wakeful.core.heartbeat.conversations import conversation
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import HeartbeatTerms
-from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.run_views import RunView
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.from_settings import AgentRegistry
 from wakeful.ports.clock import Clock
@@ -41,7 +41,7 @@ class Node(NamedTuple):
         await self.app.request_wake("manual")
 
     async def conversation(self) -> None:
-        await self.app.message("desk", "ann", "What is new?")
+        await self.app.people.receive("desk", "ann", "What is new?")
 
     async def turn(self, kind: str) -> RunView:
         """One turn to its end; the run, as it reads back."""

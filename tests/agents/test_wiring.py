@@ -7,6 +7,8 @@ import pytest
 
 from patience import PATIENCE
 from wakeful import Conflict, Heartbeat, Invalid, Wakeful, every
+from wakeful.app.options import Host
+from wakeful.integrations.agents.command import CommandAgent, CommandSettings
 from wakeful.integrations.agents.echo import EchoAgent
 
 
@@ -22,7 +24,9 @@ async def test_a_prompt_is_answered_and_its_reply_is_in_the_ledger(tmp_path: Pat
 
 async def test_late_proof_turns_an_unknown_run_into_what_it_was(tmp_path: Path) -> None:
     """A receipt for a run that was closed without proof settles it; a forged one changes nothing."""
-    app = Wakeful(tmp_path / "w.db", agents=lambda _clock, _registry: {"default": EchoAgent()}, receipts_at="http://x")
+    app = Wakeful(
+        tmp_path / "w.db", agents=lambda _clock, _registry: {"default": EchoAgent()}, host=Host(receipts_at="http://x")
+    )
     async with app:
         await app.add("ask", every("2h"), prompt="hello")
         run = await app.run_now("ask", wait=True)
@@ -30,11 +34,11 @@ async def test_late_proof_turns_an_unknown_run_into_what_it_was(tmp_path: Path) 
         row = (await parts.store.read(lambda tx: tx.runs.lock([run.run_id])))[run.run_id]
         await parts.store.write(lambda tx: tx.runs.save_many([row._replace(outcome="unconfirmed", result=None)]))
         assert parts.receipts is not None
-        assert await app.receive(run.run_id, "wrong", "finished") == "forged"
-        assert (await app.get_run(run.run_id)).outcome == "unconfirmed"
+        assert await app._post_receipt(run.run_id, "wrong", "finished") == "forged"
+        assert (await app.ledger.get(run.run_id)).outcome == "unconfirmed"
         token = parts.receipts.token(run.run_id)
-        assert await app.receive(run.run_id, token, "finished", text="done after all") == "late"
-        proven = await app.get_run(run.run_id)
+        assert await app._post_receipt(run.run_id, token, "finished", text="done after all") == "late"
+        proven = await app.ledger.get(run.run_id)
     assert (proven.outcome, proven.reply) == ("succeeded", "done after all")
 
 
@@ -58,7 +62,7 @@ async def test_a_function_is_an_agent_for_prompts_and_for_the_heartbeat(tmp_path
         run = await app.run_now("ask", wait=True)
         await app.request_wake("manual", "the door is open")
         await asyncio.wait_for(turned.wait(), PATIENCE)
-        view, _ = await app.heartbeat()
+        view, _ = await app.turns.heartbeat()
     assert run.reply is not None and run.reply.endswith("how are you?")
     assert "look at the kettle" in prompts[-1] and "the door is open" in prompts[-1]
     assert view.next_beat is not None
@@ -75,7 +79,7 @@ async def test_functions_stand_beside_agents_that_are_described(tmp_path: Path) 
     async with app:
         await app.add("one", every("2h"), prompt="hello")
         await app.add("two", every("2h"), prompt="hello", agent="mine")
-        app.change_agents(lambda _clock, _registry: {"default": EchoAgent()})
+        app._change_agents(lambda _clock, _registry: {"default": EchoAgent()})
         assert "hello" in ((await app.run_now("one", wait=True)).reply or "")
         assert (await app.run_now("two", wait=True)).reply == "mine"
 
@@ -104,3 +108,16 @@ async def test_a_wake_that_nobody_would_take_is_refused_with_the_cure(tmp_path: 
     async with Wakeful(tmp_path / "w.db") as app:
         with pytest.raises(Conflict, match=r"the heartbeat cannot be woken: .*; give this program an agent"):
             await app.request_wake("manual")
+
+
+async def test_a_program_that_prints_nothing_ends_without_a_word(tmp_path: Path) -> None:
+    """Its exit code proves that it ended, and not that it did what a schedule with a reply asks for."""
+    quiet = CommandSettings(argv=("true",))
+    app = Wakeful(tmp_path / "w.db", agents=lambda clock, _registry: {"default": CommandAgent(quiet, clock)})
+    async with app:
+        await app.add("asks", every("2h"), prompt="what is new?", success="finished")
+        await app.add("tells", every("2h"), prompt="what is new?", deliver={"channel": "inbox"})
+        await app.add("works", every("2h"), prompt="what is new?")
+        runs = [await app.run_now(slug, wait=True) for slug in ("asks", "tells", "works")]
+    assert [run.outcome for run in runs] == ["unconfirmed", "unconfirmed", "succeeded"]
+    assert runs[0].error == "the turn ended without a word"

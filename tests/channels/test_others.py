@@ -10,6 +10,7 @@ import pytest
 from channels.receiver import Receiver, status
 from wakeful.config import load
 from wakeful.engine.clock import SystemClock
+from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.integrations.channels.apprise import AppriseChannel
 from wakeful.integrations.channels.console import ConsoleChannel
 from wakeful.integrations.channels.from_settings import ConfiguredChannels
@@ -55,10 +56,14 @@ async def test_functions_get_the_text_and_the_letter_if_they_want_it() -> None:
         got.append((text, letter.to))
         return Refused("no")
 
+    def formatted(text: str, parse_mode: str = "html") -> None:
+        got.append((text, parse_mode))
+
     assert await ProgramChannel(plain, None).send(LETTER) == Sent()
     assert await ProgramChannel(full, "me").send(LETTER) == Refused("no")
     assert await ProgramChannel(got.append, None).send(LETTER) == Sent()
-    assert got == ["hello\nworld", ("hello\nworld", "me"), "hello\nworld"]
+    assert await ProgramChannel(formatted, None).send(LETTER) == Sent() and got[-1] == (LETTER.text, "html")
+    assert got[:3] == ["hello\nworld", ("hello\nworld", "me"), "hello\nworld"]
 
 
 SETTINGS = """
@@ -89,7 +94,8 @@ type = "inbox"
 
 
 async def test_every_kind_of_the_settings_is_made_in_their_order(tmp_path: Path) -> None:
-    """And what did not change stays the same object: a bot goes on listening."""
+    """And what did not change stays the same object: a bot goes on listening. Cures name the lines that say where
+    messages go."""
     file = tmp_path / "wakeful.toml"
     file.write_text(SETTINGS.replace("{inbound}", "false"))
     book, clock = ConfiguredChannels(), SystemClock()
@@ -102,6 +108,15 @@ async def test_every_kind_of_the_settings_is_made_in_their_order(tmp_path: Path)
         "box": "inbox",
     }
     assert list(first) == ["phone", "hook", "here", "rest", "box"]
+    registry = ChannelRegistry()
+    registry.configure(first)
+    assert {name: registry.place_of(name) for name in ("phone", "hook", "here", "rest", "other")} == {
+        "phone": "wakeful.toml, [channels.phone] token and chat",
+        "hook": "wakeful.toml, [channels.hook] url",
+        "here": "wakeful.toml, [channels.here]",
+        "rest": "wakeful.toml, [channels.rest] url",
+        "other": None,
+    }
     assert first["phone"].to == "42"
     file.write_text(SETTINGS.replace("{inbound}", "true"))
     second = book.channels(load(tmp_path).settings.channels, clock, None)

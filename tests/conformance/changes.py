@@ -6,6 +6,7 @@ from contextlib import suppress
 from conformance.rows import (
     NOW,
     MakeStore,
+    a_batch,
     a_cadence,
     a_gap,
     a_node,
@@ -18,6 +19,7 @@ from conformance.rows import (
     running,
 )
 from wakeful.core.run.runs import Run
+from wakeful.ports import events
 from wakeful.ports.changes import (
     AttemptsAdded,
     CadencesBegun,
@@ -31,10 +33,12 @@ from wakeful.ports.changes import (
     RunsMarked,
     RunsRemoved,
     RunsSaved,
+    RunsStarted,
     RunsSucceeded,
     SchedulesAdded,
     SchedulesSaved,
 )
+from wakeful.ports.event_data import RunNamed
 from wakeful.ports.plans import Beginning
 from wakeful.ports.store import Mark, Store, Tx
 
@@ -70,13 +74,14 @@ class TestChanges:
     async def test_runs_of_the_plain_path(self, make_store: MakeStore) -> None:
         """Started and settled rows, without those that it left alone."""
         store = await make_store()
-        begun = running(1, 7, rung="started", deadline_at=NOW + 60_000)
-        await store.write(lambda tx: put_cadences(tx, a_cadence(1, open_run_id=1, last_row_id=1)))
+        batch = a_batch((1, 1), node_id=7, rung="started")
+        begun = list(batch.claims)
+        await store.write(lambda tx: put_cadences(tx, a_cadence(1)))
         await store.write(lambda tx: tx.runs.reserve_ids(1))
-        assert await _changes(store, lambda tx: tx.plain.start([begun])) == [RunsAdded([begun])]
-        assert await _changes(store, lambda tx: tx.plain.settle(8, [begun], now=NOW + 9)) == []
-        settled = [RunsSucceeded([begun], NOW + 9)]
-        assert await _changes(store, lambda tx: tx.plain.settle(7, [begun], now=NOW + 9)) == settled
+        assert await _changes(store, lambda tx: tx.plain.start([batch])) == [RunsStarted(begun)]
+        assert await _changes(store, lambda tx: tx.plain.settle(8, begun, now=NOW + 9)) == []
+        settled = [RunsSucceeded(begun, NOW + 9, {1: "{}"})]
+        assert await _changes(store, lambda tx: tx.plain.settle(7, begun, now=NOW + 9, results={1: "{}"})) == settled
 
     async def test_a_row_in_the_same_state_is_only_annotated(self, make_store: MakeStore) -> None:
         """It is written like any other."""
@@ -120,7 +125,7 @@ class TestChanges:
             NodesVoided([entered.node_id])
         ]
         assert await _changes(store, lambda tx: tx.nodes.void([entered.node_id], now=NOW)) == []
-        report = Report("deliveries", "delivered", {})
+        report = Report(events.RUN_VOIDED, RunNamed(1))
         assert await _changes(store, lambda tx: tx.report(report)) == [report]
 
     async def test_each_transaction_starts_without_records(self, make_store: MakeStore) -> None:
@@ -129,7 +134,7 @@ class TestChanges:
         await store.write(lambda tx: put_runs(tx, closed(1, NOW - 100)))
 
         def broken(tx: Tx) -> None:
-            tx.report(Report("deliveries", "delivered", {}))
+            tx.report(Report(events.RUN_VOIDED, RunNamed(1)))
             raise LookupError("no")
 
         with suppress(LookupError):

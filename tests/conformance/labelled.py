@@ -39,6 +39,11 @@ class TestLabelled:
         assert await store.read(lambda tx: tx.alarms.by_refs("run", [1])) == {1: run_alarm(1, NOW - 9, run_on=GPU)}
         due = await store.read(lambda tx: tx.labelled.due_schedules([GPU], now=NOW, limit=9))
         assert due == [DueSchedule(n, 1, NOW + 1_000, NOW - at, 0) for n, at in ((1, 9), (3, 3))]
+        later = await store.read(lambda tx: tx.labelled.due_schedules([GPU], now=NOW, limit=9, after=NOW - 9))
+        assert later == due[1:]
+        assert await store.read(lambda tx: tx.labelled.due_runs([GPU], now=NOW, limit=9, after=NOW - 9)) == []
+        runs = await store.read(lambda tx: tx.labelled.due_runs([GPU], now=NOW, limit=9, after=NOW - 10))
+        assert [run.run_id for run in runs] == [1]
 
     async def test_they_are_due_by_queue(self, make_store: MakeStore) -> None:
         """Of the queues that are asked for, oldest first, runs of people before others; not those that are parked,

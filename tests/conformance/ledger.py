@@ -22,7 +22,9 @@ from conformance.rows import (
 )
 from wakeful.core.run.runs import Outcome, Run
 from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.engine.run_totals import RunTotals
 from wakeful.ports.ledger import GapSummary, RunGlance
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Mark, Store, Tx
 
 
@@ -75,13 +77,13 @@ class TestRunsAreWrittenOnce:
         await store.write(lambda tx: put_runs(tx, a_run(1, occurrence=NOW)))
 
         def again(tx: Tx) -> None:
-            tx.meta.set("seen", "yes")
+            tx[Meta].set("seen", "yes")
             tx.runs.add_many([a_run(2), a_run(3, occurrence=NOW)])
 
         with pytest.raises(Exception, match=r".+"):
             await store.write(again)
         assert await _all(store) == [1]
-        assert await store.read(lambda tx: tx.meta.get("seen")) is None
+        assert await store.read(lambda tx: tx[Meta].value("seen")) is None
         other_schedule = a_run(4, schedule_id=2, occurrence=NOW)
         await store.write(lambda tx: tx.runs.add_many([other_schedule]))
         assert await _all(store) == [1, 4]
@@ -132,6 +134,25 @@ class TestDueRuns:
             found = await store.write(lambda tx: tx.runs.due(now=NOW, limit=5, manual_max=most))
             assert [run.run_id for run in found] == expected
             assert await store.read(lambda tx: tx.runs.due(now=NOW, limit=5, manual_max=most)) == found
+
+    async def test_planned_ones_after_a_time_without_a_lane(self, make_store: MakeStore) -> None:
+        """Later than that, and not those that people requested, nor past instants."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            put_runs(
+                tx, *(a_run(n, priority={5: 0, 6: 2}.get(n, 1), lane="l" if n == 4 else None) for n in range(1, 8))
+            )
+            alarms = [run_alarm(n, NOW - n, priority={5: 0, 6: 2}.get(n, 1)) for n in (1, 2, 3, 5, 6)]
+            tx.alarms.set_many([*alarms, run_alarm(4, NOW - 1, lane="l"), run_alarm(7, NOW + 1)])
+
+        await store.write(put)
+        for after, limit, expected in ((NOW - 3, 9, [2, 1]), (NOW - 4, 9, [3, 2, 1]), (NOW - 9, 2, [3, 2])):
+            found = await store.write(
+                lambda tx, after=after, limit=limit: tx.runs.due(now=NOW, limit=limit, after=after)
+            )
+            assert [run.run_id for run in found] == expected
+            assert await store.read(lambda tx, after=after: tx.runs.due(now=NOW, limit=limit, after=after)) == found
 
     async def test_what_does_not_wait_is_not_due(self, make_store: MakeStore) -> None:
         """Parked and inactive alarms do not ring, nor does one whose run no longer waits."""
@@ -355,9 +376,9 @@ class TestReadingTheLedger:
             for number, result in enumerate(kept)
         ]
         await store.write(lambda tx: put_runs(tx, *rows))
-        tallied = await store.read(lambda tx: tx.totals.tallied(1, since=NOW, limit=9))
+        tallied = await store.read(lambda tx: tx[RunTotals].tallied(1, since=NOW, limit=9))
         assert (tallied.tokens, tallied.cost) == (15, 0.5)
-        later = await store.read(lambda tx: tx.totals.tallied(1, since=NOW + 2, limit=9))
+        later = await store.read(lambda tx: tx[RunTotals].tallied(1, since=NOW + 2, limit=9))
         assert (later.tokens, later.cost) == (None, None)
 
     async def test_statistics_count_instants_since_a_time(self, make_store: MakeStore) -> None:
@@ -376,14 +397,14 @@ class TestReadingTheLedger:
             closed(9, NOW + 1, schedule_id=2, occurrence=at, planned_at=at),
         ]
         await store.write(lambda tx: put_runs(tx, *rows))
-        tallied = await store.read(lambda tx: tx.totals.tallied(1, since=at, limit=9))
+        tallied = await store.read(lambda tx: tx[RunTotals].tallied(1, since=at, limit=9))
         assert dict(tallied.by_outcome) == {"succeeded": 2, "failed": 1, "missed": 50, "skipped": 4, "running": 1}
         assert list(tallied.durations) == [5, 90, 30]
         assert list(tallied.last_outcomes) == ["succeeded", "failed", "succeeded"]
-        bounded = await store.read(lambda tx: tx.totals.tallied(1, since=0, limit=2))
+        bounded = await store.read(lambda tx: tx[RunTotals].tallied(1, since=0, limit=2))
         assert dict(bounded.by_outcome) == {"succeeded": 4, "failed": 1, "missed": 50, "skipped": 4, "running": 1}
         assert list(bounded.last_outcomes) == ["succeeded", "succeeded"]
-        empty = await store.read(lambda tx: tx.totals.tallied(3, since=0, limit=2))
+        empty = await store.read(lambda tx: tx[RunTotals].tallied(3, since=0, limit=2))
         assert (dict(empty.by_outcome), list(empty.durations), list(empty.last_outcomes)) == ({}, [], [])
 
     async def test_sums_equal_what_is_counted_row_by_row(self, make_store: MakeStore) -> None:
@@ -401,10 +422,10 @@ class TestReadingTheLedger:
         await store.write(lambda tx: put_runs(tx, *rows))
 
         async def advance(later: int = HOUR) -> int:
-            return await store.write(lambda tx: tx.totals.advance(now=NOW + later, limit=4))
+            return await store.write(lambda tx: tx[RunTotals].advance(now=NOW + later, limit=4))
 
         async def counts(since: int = 0) -> tuple[dict[Outcome, int], int | None, float | None]:
-            found = await store.read(lambda tx: tx.totals.tallied(1, since=since, limit=9))
+            found = await store.read(lambda tx: tx[RunTotals].tallied(1, since=since, limit=9))
             return dict(found.by_outcome), found.tokens, found.cost
 
         before = await counts()
@@ -434,14 +455,14 @@ class TestReadingTheLedger:
             for number, text in enumerate((*texts, '{"usage": {"total": 7, "cost": 1e-05}}'), start=1)
         ]
         await store.write(lambda tx: put_runs(tx, *rows))
-        assert await store.write(lambda tx: tx.totals.advance(now=NOW + HOUR, limit=9)) == 4
+        assert await store.write(lambda tx: tx[RunTotals].advance(now=NOW + HOUR, limit=9)) == 4
 
         def change(tx: Tx) -> None:
             tx.runs.save_many([rows[0]._replace(outcome="failed")])
             tx.runs.remove_many([2, 3])
 
         await store.write(change)
-        found = await store.read(lambda tx: tx.totals.tallied(1, since=0, limit=9))
+        found = await store.read(lambda tx: tx[RunTotals].tallied(1, since=0, limit=9))
         assert dict(found.by_outcome) == {"failed": 1, "succeeded": 1}
         assert (found.tokens, found.cost) == (7, 0.00001)
 

@@ -4,8 +4,9 @@ from conformance.rows import NOW, MakeStore
 from wakeful.core.money.budgets import Limit, Reservation, Window
 from wakeful.core.money.charges import Charge, opened, settled
 from wakeful.core.money.spending import Spending
-from wakeful.ports.ledger import MergedRun
-from wakeful.ports.money import Brake, DayOf, SetLimit
+from wakeful.engine.merged_runs import MergedRun, MergedRuns
+from wakeful.features.money.budget_rows import Brake, Brakes, BudgetPeriods, Reservations, SetLimit, SetLimits
+from wakeful.ports.charges import Charges, DayOf, SpendingTotals
 from wakeful.ports.store import Tx
 
 DAY = Window(NOW - 1_000, NOW + 1_000)
@@ -21,7 +22,7 @@ def _charge(
 
 
 class TestMoney:
-    """What `tx.charges`, `tx.budgets` and `tx.merged_runs` must do."""
+    """What `tx[Charges]`, `tx[BudgetPeriods]` and `tx[MergedRuns]` must do."""
 
     async def test_charges_are_summed(self, make_store: MakeStore) -> None:
         """By owner, agent, model and day; open ones are left out, unknown ones counted."""
@@ -34,27 +35,32 @@ class TestMoney:
         ]
 
         def check(tx: Tx) -> None:
-            tx.charges.save_many(rows)
-            tx.charges.save_many([rows[0]])  # replaces it
-            assert tx.charges.of_runs([1, 4]) == [rows[0], rows[3]]
-            by_owner = tx.charges.sums("schedule", since=NOW, until=NOW + 1)
+            tx[Charges].put_many(rows)
+            tx[Charges].put_many([rows[0]])  # replaces it
+            assert tx[Charges].of_runs([1, 4]) == [rows[0], rows[3]]
+            by_owner = tx[Charges].sums("schedule", since=NOW, until=NOW + 1)
             assert [tuple(row) for row in by_owner] == [("7", 2, 10, 500_000_000, 1), ("8", 1, 10, 250_000_000, 0)]
-            by_agent = {row.key: row.cost for row in tx.charges.sums("agent", since=NOW, until=NOW + 1)}
+            by_agent = {row.key: row.cost for row in tx[Charges].sums("agent", since=NOW, until=NOW + 1)}
             assert by_agent == {"coder": 500_000_000, "": 250_000_000}
-            by_day = tx.charges.sums("day", since=NOW, until=NOW + 1, days=[DayOf("2026-01-01", DAY)])
+            by_day = tx[Charges].sums("day", since=NOW, until=NOW + 1, days=[DayOf("2026-01-01", DAY)])
             assert [tuple(row) for row in by_day] == [("2026-01-01", 3, 20, 750_000_000, 1)]
-            assert tx.charges.spent("all", "usd", DAY) == 750_000_005
-            assert tx.charges.spent("agent:coder", "usd", DAY) == 500_000_005
-            assert tx.charges.spent("schedule:8", "tokens", DAY) == 10
-            assert tx.charges.known(unit="usd", owner_id=7, until=NOW, limit=5) == [500_000_000]
-            assert tx.charges.known(unit="tokens", agent="coder", until=NOW, limit=5) == [10]
-            assert tx.charges.costs_of("coder", since=NOW, until=NOW + 1, limit=5) == [(NOW, 500_000_000)]
-            tx.charges.remove(4, 1)
-            assert tx.charges.of_runs([4]) == []
-            tx.charges.save_many([_charge(5, cost=0.0)._replace(tokens=0), _charge(6, cost=0.0)])
-            assert tx.charges.known(unit="usd", owner_id=7, until=NOW, limit=5) == [0, 500_000_000]  # 5 used nothing
-            assert tx.charges.known(unit="tokens", agent="coder", until=NOW, limit=5) == [10, 10]
-            assert len(tx.charges.costs_of("coder", since=NOW, until=NOW + 1, limit=5)) == 2
+            assert tx[Charges].spent("all", "usd", DAY) == 750_000_005
+            assert tx[Charges].spent("agent:coder", "usd", DAY) == 500_000_005
+            assert tx[Charges].spent("schedule:8", "tokens", DAY) == 10
+            assert tx[Charges].known(unit="usd", owner_id=7, until=NOW, limit=5) == [500_000_000]
+            assert tx[Charges].known(unit="tokens", agent="coder", until=NOW, limit=5) == [10]
+            assert tx[Charges].costs_of("coder", since=NOW, until=NOW + 1, limit=5) == [(NOW, 500_000_000)]
+            tx[Charges].remove_attempt(4, 1)
+            assert tx[Charges].of_runs([4]) == []
+            ended = [charge.run_id for charge in tx[Charges].of_runs([1, 2, 3, 4, 5]) if charge.settled_at is not None]
+            by_agents = [run_id for run_id in ended if tx[Charges].of_runs([run_id])[0].agent is not None]
+            assert by_agents and tx[Charges].ended_since(NOW - 1, asked_since=NOW - 1) == by_agents
+            assert tx[Charges].ended_since(NOW - 1, asked_since=NOW + 1) == []
+            assert tx[Charges].ended_since(NOW + 10_000, asked_since=NOW - 1) == []
+            tx[Charges].put_many([_charge(5, cost=0.0)._replace(tokens=0), _charge(6, cost=0.0)])
+            assert tx[Charges].known(unit="usd", owner_id=7, until=NOW, limit=5) == [0, 500_000_000]  # 5 used nothing
+            assert tx[Charges].known(unit="tokens", agent="coder", until=NOW, limit=5) == [10, 10]
+            assert len(tx[Charges].costs_of("coder", since=NOW, until=NOW + 1, limit=5)) == 2
 
         await store.write(check)
 
@@ -64,18 +70,18 @@ class TestMoney:
         store = await make_store()
 
         def check(tx: Tx) -> None:
-            tx.charges.save_many(
+            tx[Charges].put_many(
                 [_charge(1, cost=0.5, at=NOW + 10_000), _charge(2, cost=0.5), _charge(3, cost=0.5, at=5)]
             )
-            assert tx.charges.redate(after=NOW + 10_000, since=5, now=NOW) == []
-            assert tx.charges.redate(after=NOW + 9_999, since=5, now=NOW) == [7]
-            assert [row.at for row in tx.charges.of_runs([1, 2, 3])] == [NOW, NOW, 5]
-            tx.budgets.reserve([Reservation(1, 1, 1, 5)])
-            assert tx.charges.prune(before=NOW, limit=10, since=6) == 0
-            assert tx.charges.redate(after=NOW, since=6, now=NOW) == [7]
-            assert tx.charges.prune(before=NOW, limit=10) == 0
-            assert tx.charges.prune(before=NOW + 1, limit=10) == 3
-            assert tx.budgets.reservations(1, 1) == []
+            assert tx[Charges].redate(after=NOW + 10_000, since=5, now=NOW) == []
+            assert tx[Charges].redate(after=NOW + 9_999, since=5, now=NOW) == [7]
+            assert [row.at for row in tx[Charges].of_runs([1, 2, 3])] == [NOW, NOW, 5]
+            tx[Reservations].add_many([Reservation(1, 1, 1, 5)])
+            assert tx[Charges].prune(before=NOW, limit=10, since=6) == 0
+            assert tx[Charges].redate(after=NOW, since=6, now=NOW) == [7]
+            assert tx[Charges].prune(before=NOW, limit=10) == 0
+            assert tx[Charges].prune(before=NOW + 1, limit=10) == 3
+            assert tx[Reservations].of_attempt(1, 1) == []
 
         await store.write(check)
 
@@ -84,24 +90,24 @@ class TestMoney:
         store = await make_store()
 
         def check(tx: Tx) -> None:
-            tx.charges.save_many([_charge(1, cost=0.5)])
-            budget = tx.budgets.open([(LIMIT, DAY, "UTC")])[LIMIT]
+            tx[Charges].put_many([_charge(1, cost=0.5)])
+            budget = tx[BudgetPeriods].open([(LIMIT, DAY, "UTC")])[LIMIT]
             assert budget is not None and (budget.spent, budget.reserved, budget.zone) == (500_000_000, 0, "UTC")
-            tx.budgets.save_many([budget._replace(reserved=3)])
-            tx.budgets.reserve([Reservation(9, 1, budget.budget_id, 3)])
-            again = tx.budgets.open([(LIMIT, DAY, "UTC")])[LIMIT]
+            tx[BudgetPeriods].save_many([budget._replace(reserved=3)])
+            tx[Reservations].add_many([Reservation(9, 1, budget.budget_id, 3)])
+            again = tx[BudgetPeriods].open([(LIMIT, DAY, "UTC")])[LIMIT]
             assert again == budget._replace(reserved=3)
-            assert tx.budgets.at(["all"], NOW) == [again]
-            assert tx.budgets.at(["agent:x"], NOW, also=[budget.budget_id]) == [again]
-            assert tx.budgets.at(["all"], NOW + 1_000) == []
-            assert tx.budgets.current(NOW) == [again]
-            assert tx.budgets.reservations(9, 1) == [Reservation(9, 1, budget.budget_id, 3)]
-            tx.budgets.release(9, 1)
-            assert tx.budgets.reservations(9, 1) == []
-            tx.budgets.remove_misdated(since=NOW + 1_000, now=NOW)
-            assert tx.budgets.current(NOW) == [again]
-            tx.budgets.prune(before=NOW + 1_001)
-            assert tx.budgets.current(NOW) == []
+            assert tx[BudgetPeriods].at(["all"], NOW) == [again]
+            assert tx[BudgetPeriods].at(["agent:x"], NOW, also=[budget.budget_id]) == [again]
+            assert tx[BudgetPeriods].at(["all"], NOW + 1_000) == []
+            assert tx[BudgetPeriods].current(NOW) == [again]
+            assert tx[Reservations].of_attempt(9, 1) == [Reservation(9, 1, budget.budget_id, 3)]
+            tx[Reservations].release(9, 1)
+            assert tx[Reservations].of_attempt(9, 1) == []
+            tx[BudgetPeriods].remove_misdated(since=NOW + 1_000, now=NOW)
+            assert tx[BudgetPeriods].current(NOW) == [again]
+            tx[BudgetPeriods].forget(before=NOW + 1_001)
+            assert tx[BudgetPeriods].current(NOW) == []
 
         await store.write(check)
 
@@ -110,11 +116,11 @@ class TestMoney:
         store = await make_store()
 
         def check(tx: Tx) -> None:
-            later = tx.budgets.open([(LIMIT, Window(NOW + 1, NOW + 9), "UTC")])[LIMIT]
-            tx.budgets.remove_misdated(since=0, now=NOW)
-            today = tx.budgets.open([(LIMIT, DAY, "UTC")])[LIMIT]
+            later = tx[BudgetPeriods].open([(LIMIT, Window(NOW + 1, NOW + 9), "UTC")])[LIMIT]
+            tx[BudgetPeriods].remove_misdated(since=0, now=NOW)
+            today = tx[BudgetPeriods].open([(LIMIT, DAY, "UTC")])[LIMIT]
             assert later is not None and today is not None and later.budget_id != today.budget_id
-            assert tx.budgets.at([], NOW, also=[later.budget_id]) == []
+            assert tx[BudgetPeriods].at([], NOW, also=[later.budget_id]) == []
 
         await store.write(check)
 
@@ -125,14 +131,14 @@ class TestMoney:
         ahead = Spending(8, NOW + 10, NOW + 20, 5, NOW - 1, NOW + 30, 9, 1, 4)
 
         def check(tx: Tx) -> None:
-            tx.charges.save_spending([*rows, ahead])
-            tx.charges.save_spending([rows[0]._replace(day_cost=6)])
-            assert tx.charges.spending_of([7, 3, 99]) == {3: rows[0]._replace(day_cost=6), 7: rows[1]}
-            assert tx.charges.spending_of([]) == {}
-            tx.charges.prune(before=NOW + 40, limit=10, since=NOW + 31)
-            assert sorted(tx.charges.spending_of([3, 7, 8])) == [3, 7, 8]
-            tx.charges.prune(before=NOW + 40, limit=10)
-            assert sorted(tx.charges.spending_of([3, 7, 8])) == [3, 7]
+            tx[SpendingTotals].put_many([*rows, ahead])
+            tx[SpendingTotals].put_many([rows[0]._replace(day_cost=6)])
+            assert tx[SpendingTotals].lock([7, 3, 99]) == {3: rows[0]._replace(day_cost=6), 7: rows[1]}
+            assert tx[SpendingTotals].lock([]) == {}
+            tx[Charges].prune(before=NOW + 40, limit=10, since=NOW + 31)
+            assert sorted(tx[SpendingTotals].lock([3, 7, 8])) == [3, 7, 8]
+            tx[Charges].prune(before=NOW + 40, limit=10)
+            assert sorted(tx[SpendingTotals].lock([3, 7, 8])) == [3, 7]
 
         await store.write(check)
 
@@ -141,14 +147,14 @@ class TestMoney:
         store = await make_store()
 
         def check(tx: Tx) -> None:
-            tx.budgets.set_limit(SetLimit("all", "usd", "day", 5, NOW))
-            tx.budgets.set_limit(SetLimit("all", "usd", "day", 6, NOW))
-            assert [row.amount for row in tx.budgets.limits()] == [6]
-            assert tx.budgets.remove_limit("all", "usd", "day")
-            assert not tx.budgets.remove_limit("all", "usd", "day")
-            tx.budgets.set_brake(Brake("coder", NOW, "too expensive"))
-            assert list(tx.budgets.brakes()) == ["coder"]
-            assert tx.budgets.remove_brake("coder") and not tx.budgets.remove_brake("coder")
+            tx[SetLimits].put(SetLimit("all", "usd", "day", 5, NOW))
+            tx[SetLimits].put(SetLimit("all", "usd", "day", 6, NOW))
+            assert [row.amount for row in tx[SetLimits].all()] == [6]
+            assert tx[SetLimits].remove_limit("all", "usd", "day")
+            assert not tx[SetLimits].remove_limit("all", "usd", "day")
+            tx[Brakes].put(Brake("coder", NOW, "too expensive"))
+            assert list(tx[Brakes].all()) == ["coder"]
+            assert tx[Brakes].remove("coder") and not tx[Brakes].remove("coder")
 
         await store.write(check)
 
@@ -157,9 +163,9 @@ class TestMoney:
         store = await make_store()
 
         def check(tx: Tx) -> None:
-            tx.merged_runs.add_many([MergedRun(5, 4), MergedRun(6, 4)])
-            assert (tx.merged_runs.find(6), tx.merged_runs.find(7)) == (4, None)
-            assert tx.merged_runs.prune(before=NOW, limit=1) == 1
-            assert tx.merged_runs.prune(before=NOW, limit=9) == 1
+            tx[MergedRuns].add_many([MergedRun(5, 4), MergedRun(6, 4)])
+            assert (tx[MergedRuns].get(6), tx[MergedRuns].get(7)) == (MergedRun(6, 4), None)
+            assert tx[MergedRuns].prune(before=NOW, limit=1) == 1
+            assert tx[MergedRuns].prune(before=NOW, limit=9) == 1
 
         await store.write(check)

@@ -3,7 +3,8 @@
 from functools import partial
 
 from conformance.rows import NOW, MakeStore
-from wakeful.ports.moving import Handover, Origin
+from wakeful.api.origin_rows import Origin, Origins
+from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.ports.store import Tx
 
 
@@ -18,11 +19,11 @@ def _handover(handover_id: str) -> Handover:
 
 
 def _put(tx: Tx, rows: list[Origin]) -> None:
-    tx.origins.put_many(rows)
+    tx[Origins].put_many(rows)
 
 
 def _put_handover(tx: Tx, row: Handover) -> None:
-    tx.handovers.put(row)
+    tx[HandoverJournals].put(row)
 
 
 class TestOrigins:
@@ -34,13 +35,13 @@ class TestOrigins:
         hostile = "'; DROP TABLE origins; -- \N{ALARM CLOCK}"
         await store.write(partial(_put, rows=[_origin("b"), _origin(hostile), _origin("b", place="user:me")]))
         await store.write(partial(_put, rows=[_origin("b", name="other", digest="e")]))
-        assert await store.read(lambda tx: tx.origins.of_place("crontab", "/etc/crontab")) == [
+        assert await store.read(lambda tx: tx[Origins].of_place("crontab", "/etc/crontab")) == [
             _origin(hostile),
             _origin("b", name="other", digest="e"),
         ]
-        assert await store.read(lambda tx: tx.origins.of_place("systemd", "/etc/crontab")) == []
-        await store.write(lambda tx: tx.origins.remove_many([_origin(hostile), _origin("gone")]))
-        left = await store.read(lambda tx: tx.origins.of_place("crontab", "/etc/crontab"))
+        assert await store.read(lambda tx: tx[Origins].of_place("systemd", "/etc/crontab")) == []
+        await store.write(lambda tx: tx[Origins].forget([_origin(hostile), _origin("gone")]))
+        left = await store.read(lambda tx: tx[Origins].of_place("crontab", "/etc/crontab"))
         assert [row.ref for row in left] == ["b"]
 
 
@@ -53,8 +54,8 @@ class TestHandovers:
         for name in ("b", "aa", "ccc"):
             await store.write(partial(_put_handover, row=_handover(name)))
         switching = _handover("b")._replace(stage="switching", off_at=NOW, problem="é", updated_at=NOW + 5)
-        await store.write(lambda tx: tx.handovers.put(switching))
-        await store.write(lambda tx: tx.handovers.put(_handover("aa")._replace(stage="done")))
-        assert await store.read(lambda tx: tx.handovers.open()) == [switching, _handover("ccc")]
-        assert await store.read(lambda tx: tx.handovers.get("b")) == switching
-        assert await store.read(lambda tx: tx.handovers.get("none")) is None
+        await store.write(lambda tx: tx[HandoverJournals].put(switching))
+        await store.write(lambda tx: tx[HandoverJournals].put(_handover("aa")._replace(stage="done")))
+        assert await store.read(lambda tx: tx[HandoverJournals].open()) == [switching, _handover("ccc")]
+        assert await store.read(lambda tx: tx[HandoverJournals].get("b")) == switching
+        assert await store.read(lambda tx: tx[HandoverJournals].get("none")) is None

@@ -7,7 +7,9 @@ import pytest
 from conformance.rows import (
     NOW,
     MakeStore,
+    a_batch,
     a_cadence,
+    a_claim,
     a_node,
     a_run,
     put_cadences,
@@ -18,7 +20,8 @@ from conformance.rows import (
 )
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence
-from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.claims import Claim
+from wakeful.ports.plain import DueSchedule
 from wakeful.ports.store import Store, Tx
 
 # At least as many rows as one statement writes.
@@ -91,6 +94,8 @@ class TestPlainPath:
         assert await store.write(lambda tx: tx.plain.due(now=NOW, limit=99)) == expected
         assert await store.read(lambda tx: tx.plain.due(now=NOW, limit=2)) == expected[:2]
         assert await store.read(lambda tx: tx.plain.due(now=NOW - 10, limit=2)) == []
+        assert await store.write(lambda tx: tx.plain.due(now=NOW, limit=99, after=NOW - 5)) == expected[2:]
+        assert await store.read(lambda tx: tx.plain.due(now=NOW, limit=1, after=NOW - 9)) == expected[1:2]
 
     async def test_a_cadence_with_anything_to_decide_is_not_clear(self, make_store: MakeStore) -> None:
         """Each of these alone is enough."""
@@ -109,8 +114,10 @@ class TestPlainPath:
         rows = [a_cadence(n, last_outcome="succeeded", session_id=f"s{n}") for n in range(1, 5)]
         await store.write(lambda tx: put_cadences(tx, *rows))
         await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(n) for n in range(1, 5)]))
-        moves = [Advance(n, NOW + n, NOW + 10 * n, 500 + n, NOW + 11 * n) for n in (1, 3, 4)]
-        await store.write(lambda tx: tx.plain.advance(moves))
+        batches = [
+            a_batch((500 + n, n), planned_at=NOW + n, next_at=NOW + 10 * n, next_due_at=NOW + 11 * n) for n in (1, 3, 4)
+        ]
+        await store.write(lambda tx: tx.plain.start(batches))
         after = await store.read(lambda tx: tx.cadences.lock(range(1, 5)))
         assert after == {2: rows[1]} | {
             n: rows[n - 1]._replace(
@@ -126,60 +133,63 @@ class TestPlainPath:
     async def test_a_started_run_reads_back_whole(self, make_store: MakeStore) -> None:
         """Also one that is claimed and not yet started; an instant that has a row is refused."""
         store = await make_store()
-        rows = [
-            running(1, 5, deadline_at=NOW + 9, rung="started"),
-            running(2, 5, schedule_id=2, version=3, deadline_at=NOW + 8, rung="claimed", claimed_at=NOW + 1),
+        await store.write(lambda tx: _put_due(tx, 3))
+        batches = [
+            a_batch((1, 1), node_id=5, rung="started"),
+            a_batch((2, 2), (3, 3), node_id=5, version=3, timeout=8, lane="a", claimed_at=NOW + 1),
         ]
-        await store.write(lambda tx: tx.runs.reserve_ids(9))
-        await store.write(lambda tx: tx.plain.start(rows))
+        await store.write(lambda tx: tx.plain.start(batches))
+        rows = [claim.run for batch in batches for claim in batch.claims]
         assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == rows
-        twice = running(3, 5, occurrence=rows[0].occurrence)
         with pytest.raises(Exception):  # noqa: B017 - each database has its own
-            await store.write(lambda tx: tx.plain.start([twice]))
-        assert len(await store.read(lambda tx: tx.runs.page(limit=9))) == 2
+            await store.write(lambda tx: tx.plain.start([a_batch((4, 1))]))
+        assert len(await store.read(lambda tx: tx.runs.page(limit=9))) == 3
 
     async def test_many_at_once_are_written_like_each_alone(self, make_store: MakeStore) -> None:
-        """A burst: more than one statement writes together, and a rest. Each row has values of its own."""
+        """A burst: batches of equal decisions, and many that differ. Each row has values of its own."""
         store = await make_store()
-        count = 2 * MANY + 7
-        chosen = [n for n in range(1, count + 1) if n % 5]
-        assert len(chosen) > MANY and len(chosen) % MANY
-        rows = {n: a_cadence(n, version=n, session_id=f"s{n}") for n in range(1, count + 1)}
-        await store.write(lambda tx: put_cadences(tx, *rows.values()))
-        await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(n) for n in rows]))
-        # The last instant of every seventh has no next one.
-        moves = [
-            Advance(n, NOW + n, None if n % 7 == 0 else NOW + 10 * n, 500 + n, None if n % 7 == 0 else NOW + 11 * n)
-            for n in chosen
+        count = 4 * MANY + 7
+        await store.write(lambda tx: _put_due(tx, count))
+        before = await store.read(lambda tx: tx.cadences.lock(range(1, count + 1)))
+        batches = [
+            a_batch(*((n, n) for n in range(1, MANY + 1))),
+            a_batch(*((n, n) for n in range(MANY + 1, 2 * MANY))),
         ]
-        runs = [
-            running(
-                n, 5, schedule_id=n, version=n, lane=f"l{n}" if n % 3 else None, deadline_at=NOW + n, claimed_at=NOW
+        batches[1].next_at = batches[1].next_due_at = None
+        batches += [
+            a_batch(
+                (n, n), version=n, lane=f"l{n}" if n % 3 else None, timeout=n, next_at=NOW + n, next_due_at=NOW + 2 * n
             )
-            for n in chosen
+            for n in range(2 * MANY, count)
         ]
-        await store.write(lambda tx: tx.runs.reserve_ids(count))
-        await store.write(lambda tx: (tx.plain.advance(moves), tx.plain.start(runs)))
+        batches.append(a_batch((count, count)))
+        batches[0].put_apart({7})
+        await store.write(lambda tx: tx.plain.start(batches))
         moved = {
-            n: rows[n]._replace(planned_through=through, next_at=next_at, open_run_id=run_id, last_row_id=run_id)
-            for n, through, next_at, run_id, _ in moves
+            claim.schedule_id: before[claim.schedule_id]._replace(
+                planned_through=NOW, next_at=batch.next_at, open_run_id=claim.run_id, last_row_id=claim.run_id
+            )
+            for batch in batches
+            for claim in (*batch.claims, *batch.waiting)
         }
-        assert await store.read(lambda tx: tx.cadences.lock(rows)) == rows | moved
-        alarms = await store.read(lambda tx: tx.alarms.by_refs("schedule", rows))
-        due = dict.fromkeys(rows, NOW) | {move.schedule_id: move.due_at for move in moves}
-        assert {ref: alarm.due_at for ref, alarm in alarms.items()} == due
+        assert await store.read(lambda tx: tx.cadences.lock(range(1, count + 1))) == moved
+        alarms = await store.read(lambda tx: tx.alarms.by_refs("schedule", range(1, count + 1)))
+        assert {ref: alarm.due_at for ref, alarm in alarms.items()} == {
+            claim.schedule_id: batch.next_due_at for batch in batches for claim in (*batch.claims, *batch.waiting)
+        }
+        runs = [claim.run for batch in batches for claim in batch.claims]
         assert sorted(await store.read(lambda tx: tx.runs.page(limit=count))) == runs
 
     async def test_one_instant_that_has_a_row_refuses_all_of_a_burst(self, make_store: MakeStore) -> None:
         """Then nothing of it is written, and the engine claims one alarm at a time."""
         store = await make_store()
-        runs = [running(n, 5, schedule_id=n) for n in range(1, MANY + 3)]
-        await store.write(lambda tx: tx.runs.reserve_ids(2 * MANY))
-        await store.write(lambda tx: tx.plain.start(runs[MANY // 2 : MANY // 2 + 1]))
-        others = [run._replace(run_id=run.run_id + 100) for run in runs]
+        await store.write(lambda tx: _put_due(tx, MANY))
+        first = a_batch((MANY // 2, MANY // 2))
+        await store.write(lambda tx: tx.plain.start([first]))
+        again = a_batch(*((100 + n, n) for n in range(1, MANY + 1)))
         with pytest.raises(Exception):  # noqa: B017 - each database has its own
-            await store.write(lambda tx: tx.plain.start(others))
-        assert await store.read(lambda tx: tx.runs.page(limit=9)) == [runs[MANY // 2]]
+            await store.write(lambda tx: tx.plain.start([again]))
+        assert await store.read(lambda tx: tx.runs.page(limit=9)) == [first.claims[0].run]
 
     async def test_a_success_closes_the_run_and_frees_the_schedule(self, make_store: MakeStore) -> None:
         """The whole rows, as the general path would write them."""
@@ -187,9 +197,27 @@ class TestPlainPath:
         node_id = await _held(store, [a_cadence(1, open_run_id=1), a_cadence(2, open_run_id=2, last_error="old")])
         held = [_claimed(n, node_id) for n in (1, 2)]
         assert await store.write(lambda tx: tx.plain.settle(node_id, held, now=NOW + 5)) == {1, 2}
-        assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == [_closed(run) for run in held]
+        assert sorted(await store.read(lambda tx: tx.runs.page(limit=9))) == [_closed(claim.run) for claim in held]
         free = {"last_run_at": NOW, "last_outcome": "succeeded", "last_success_at": NOW + 5}
         assert await store.read(lambda tx: tx.cadences.lock([1, 2])) == {n: a_cadence(n, **free) for n in (1, 2)}
+
+    async def test_a_success_may_have_a_result(self, make_store: MakeStore) -> None:
+        """Each its own; another one of the same batch has none, and a run that is left alone gets none."""
+        store = await make_store()
+        count = MANY + 3
+        node_id = await _held(store, [a_cadence(n, open_run_id=n) for n in range(1, count + 1)])
+        await store.write(lambda tx: tx.cadences.save_many([a_cadence(7, state="paused", open_run_id=7)]))
+        results = {n: f'{{"output": "ü {n}, \'\\"{{}}"}}' for n in range(3, count + 1)}
+        claims = [_claimed(n, node_id) for n in range(1, count + 1)]
+        settled = await store.write(lambda tx: tx.plain.settle(node_id, claims, now=NOW + 5, results=results))
+        assert settled == set(range(1, count + 1)) - {7}
+        rows = await store.read(lambda tx: tx.runs.lock(range(1, count + 1)))
+        assert rows.pop(7) == claims[6].run
+        assert rows == {
+            claim.run_id: _closed(claim.run)._replace(result=results.get(claim.run_id))
+            for claim in claims
+            if claim.run_id != 7
+        }
 
     async def test_the_last_success_finishes_the_schedule(self, make_store: MakeStore) -> None:
         """It has no next instant; another one of the same batch has."""
@@ -208,7 +236,7 @@ class TestPlainPath:
         store = await make_store()
         await store.write(lambda tx: put_cadences(tx, a_cadence(1)))
         await store.write(lambda tx: tx.alarms.set_many([schedule_alarm(1)]))
-        await store.write(lambda tx: tx.plain.advance([Advance(1, NOW, None, 500, None)]))
+        await store.write(lambda tx: tx.plain.start([a_batch((500, 1), next_at=None, next_due_at=None)]))
         cadence = (await store.read(lambda tx: tx.cadences.lock([1])))[1]
         assert cadence == a_cadence(1, planned_through=NOW, next_at=None, open_run_id=500, last_row_id=500)
         assert (await store.read(lambda tx: tx.alarms.by_refs("schedule", [1])))[1].due_at is None
@@ -328,9 +356,16 @@ async def _held(store: Store, cadences: list[Cadence]) -> int:
     return await store.write(put)
 
 
-def _claimed(run_id: int, node_id: int) -> Run:
-    """The row of such a run, as it was claimed."""
-    return running(run_id, node_id, schedule_id=run_id, deadline_at=NOW + 9)
+def _put_due(tx: Tx, count: int) -> None:
+    """Clear cadences whose alarms are due."""
+    put_cadences(tx, *(a_cadence(n, session_id=f"s{n}") for n in range(1, count + 1)))
+    tx.alarms.set_many([schedule_alarm(n) for n in range(1, count + 1)])
+    tx.runs.reserve_ids(count)
+
+
+def _claimed(run_id: int, node_id: int) -> Claim:
+    """Such a run, as it was claimed."""
+    return a_claim(running(run_id, node_id, schedule_id=run_id, deadline_at=NOW + 9))
 
 
 def _closed(run: Run) -> Run:

@@ -3,8 +3,10 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
+from wakeful.core.run.results import DONE
 from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
+from wakeful.ports.claims import Batch, Claim
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, NewSchedule, Store, Tx
 
 MakeStore: TypeAlias = Callable[[], Awaitable[Store]]
@@ -46,6 +48,35 @@ def closed(run_id: int, ended_at: int, **changes: Any) -> Run:
     ended = {"outcome": "succeeded", "rung": "finished", "started_at": NOW, "ended_at": ended_at, "attempt": 1}
     ended["due_at"] = min(NOW + run_id, ended_at)
     return a_run(run_id, **{**ended, **changes})
+
+
+def a_claim(run: Run) -> Claim:
+    """A run that a node holds, as it was claimed."""
+    return Claim.of(run, DONE, 0)
+
+
+def a_batch(*claims: tuple[int, int], **changes: Any) -> Batch:
+    """Runs that start together, given as run id and schedule: their instant is NOW, and the next one later."""
+    known: dict[str, Any] = {
+        "kind": "schedule",
+        "version": 1,
+        "planned_at": NOW,
+        "due_at": NOW,
+        "lane": None,
+        "timeout": 9,
+        "next_at": NOW + 60_000,
+        "next_due_at": NOW + 60_000,
+        "spec": None,
+        "on_crash": "retry",
+        "ends_plainly": True,
+        "job_of": lambda _: DONE,
+    }
+    batch = Batch.plain(**{name: changes.pop(name, value) for name, value in known.items()})
+    batch.node_id, batch.claimed_at, batch.rung = changes.pop("node_id", 1), NOW, "claimed"
+    for name, value in changes.items():
+        setattr(batch, name, value)
+    batch.claims = [Claim(run_id, schedule_id, batch) for run_id, schedule_id in claims]
+    return batch
 
 
 def a_gap(run_id: int, first: int, last: int, instants: int, **changes: Any) -> Run:

@@ -1,7 +1,9 @@
 """Conformance: what agents own, and what they proposed."""
 
-from conformance.rows import NOW, MakeStore
+from conformance.rows import NOW, MakeStore, a_run, put_runs
 from wakeful.core.self_scheduling.proposals import OwnedKind, Ownership, Proposal
+from wakeful.features.schedules.proposal_rows import AgentProposals
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import NewSchedule, Tx
 
 
@@ -36,25 +38,29 @@ class TestSelfScheduling:
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
-            tx.ownerships.lock("coder")
+            tx[Ownerships].lock_owner("coder")
             rows = [NewSchedule(f"coder.{name}", "{}", 0, NOW) for name in ("a", "b", "c")]
             ids = [added for added in tx.schedules.add_many(rows) if added is not None]
             for place, schedule_id in enumerate(ids):
                 kind: OwnedKind = "wake" if place == 1 else "schedule"
-                tx.ownerships.add(Ownership(schedule_id, "coder", kind, 7, "digest", place, "approved", NOW + place))
+                tx[Ownerships].put(Ownership(schedule_id, "coder", kind, 7, "digest", place, "approved", NOW + place))
             (removed,) = tx.schedules.by_ids([ids[2]]).values()
             tx.schedules.save_many([removed._replace(deleted_at=NOW)])
             return ids
 
         ids = await store.write(put)
-        found = await store.read(lambda tx: tx.ownerships.by_ids([*ids, 999]))
+        found = await store.read(lambda tx: tx[Ownerships].among([*ids, 999]))
         assert found[ids[0]] == Ownership(ids[0], "coder", "schedule", 7, "digest", 0, "approved", NOW)
         assert set(found) == set(ids)
-        assert [row.schedule_id for row in await store.read(lambda tx: tx.ownerships.of_owner("coder"))] == ids[:2]
-        assert await store.read(lambda tx: tx.ownerships.of_owner("other")) == []
-        made = await store.read(lambda tx: tx.ownerships.made_since("coder", NOW))
+        assert [row.schedule_id for row in await store.read(lambda tx: tx[Ownerships].of_owner("coder"))] == ids[:2]
+        assert await store.read(lambda tx: tx[Ownerships].of_owner("other")) == []
+        made = await store.read(lambda tx: tx[Ownerships].made_since("coder", NOW))
         assert [row.schedule_id for row in made] == ids[1:]  # the removed one included
-        assert await store.read(lambda tx: tx.ownerships.made_since("coder", NOW + 2)) == []
+        assert await store.read(lambda tx: tx[Ownerships].made_since("coder", NOW + 2)) == []
+        began = ((1, 0, 1), (2, 0, 2), (3, 2, 1), (4, 2, 0))  # the last one waits for its first attempt
+        rows = [a_run(number, schedule_id=ids[place], occurrence=number, attempt=n) for number, place, n in began]
+        await store.write(lambda tx: put_runs(tx, *rows))
+        assert await store.read(lambda tx: tx[Ownerships].last_runs()) == [2, 3]  # none of the second one
 
     async def test_proposals_are_pending_until_decided_or_expired(self, make_store: MakeStore) -> None:
         """In slug order, of one agent or of all; what was decided stays, until it is pruned."""
@@ -64,24 +70,24 @@ class TestSelfScheduling:
 
         def put(tx: Tx) -> None:
             for row in (second, first, other):
-                tx.proposals.add(row)
+                tx[AgentProposals].add(row)
 
         await store.write(put)
-        assert await store.read(lambda tx: tx.proposals.pending(now=NOW)) == [first, second, other]
-        assert await store.read(lambda tx: tx.proposals.pending(now=NOW, owner="other")) == [other]
-        assert await store.read(lambda tx: tx.proposals.pending(now=NOW + 1_000)) == []
-        assert await store.write(lambda tx: tx.proposals.get(first.proposal_id)) == first
-        assert await store.write(lambda tx: tx.proposals.get("p0")) is None
+        assert await store.read(lambda tx: tx[AgentProposals].pending(now=NOW)) == [first, second, other]
+        assert await store.read(lambda tx: tx[AgentProposals].pending(now=NOW, owner="other")) == [other]
+        assert await store.read(lambda tx: tx[AgentProposals].pending(now=NOW + 1_000)) == []
+        assert await store.write(lambda tx: tx[AgentProposals].get(first.proposal_id)) == first
+        assert await store.write(lambda tx: tx[AgentProposals].get("p0")) is None
         decided = first._replace(status="approved", decided_at=NOW, decided_by="cli", code_digest=None)
-        await store.write(lambda tx: tx.proposals.save([decided]))
-        assert await store.read(lambda tx: tx.proposals.pending(now=NOW, owner="coder")) == [second]
-        assert await store.read(lambda tx: tx.proposals.of_slug(first.slug, limit=5)) == [decided]
-        assert await store.read(lambda tx: tx.proposals.rejected("coder", since=NOW - 1)) == []
+        await store.write(lambda tx: tx[AgentProposals].save_many([decided]))
+        assert await store.read(lambda tx: tx[AgentProposals].pending(now=NOW, owner="coder")) == [second]
+        assert await store.read(lambda tx: tx[AgentProposals].of_slug(first.slug, limit=5)) == [decided]
+        assert await store.read(lambda tx: tx[AgentProposals].rejected("coder", since=NOW - 1)) == []
         rejected = decided._replace(status="rejected")
-        await store.write(lambda tx: tx.proposals.save([rejected]))
-        assert await store.read(lambda tx: tx.proposals.rejected("coder", since=NOW - 1)) == [rejected]
-        assert await store.read(lambda tx: tx.proposals.rejected("coder", since=NOW)) == []
-        assert await store.read(lambda tx: tx.proposals.asked_since("coder", NOW)) == 2
-        assert await store.read(lambda tx: tx.proposals.wakes_pending("other", since=NOW)) == 1
-        assert await store.write(lambda tx: tx.proposals.prune(before=NOW + 2)) == 1
-        assert await store.read(lambda tx: tx.proposals.of_slug(first.slug, limit=5)) == []
+        await store.write(lambda tx: tx[AgentProposals].save_many([rejected]))
+        assert await store.read(lambda tx: tx[AgentProposals].rejected("coder", since=NOW - 1)) == [rejected]
+        assert await store.read(lambda tx: tx[AgentProposals].rejected("coder", since=NOW)) == []
+        assert await store.read(lambda tx: tx[AgentProposals].asked_since("coder", NOW)) == 2
+        assert await store.read(lambda tx: tx[AgentProposals].wakes_pending("other", since=NOW)) == 1
+        assert await store.write(lambda tx: tx[AgentProposals].forget(before=NOW + 2)) == 1
+        assert await store.read(lambda tx: tx[AgentProposals].of_slug(first.slug, limit=5)) == []

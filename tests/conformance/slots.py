@@ -3,15 +3,16 @@
 
 from typing import Any
 
-from conformance.rows import NOW, MakeStore, a_schedule
+from conformance.rows import NOW, MakeStore, a_gap, a_schedule, closed, put_runs
 from wakeful.core.slot.slot import Slot, new_slot
-from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, Read
+from wakeful.ports.owners import Owners
+from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, QuotaSlots, Read, SlotReadings
 from wakeful.ports.store import Alarm, Tx
 
 
 def _full(slot: Slot) -> Slot:
     """The slot with a value in every column."""
-    texts = {"definition", "key_mark", "modes", "reading", "error", "stats", "wake_error"}
+    texts = {"definition", "key_mark", "modes", "reading", "error", "stats", "wake_error", "times_served"}
     full: dict[str, Any] = {
         name: f"{name} \N{ALARM CLOCK} 'x'" if name in texts else NOW + place
         for place, name in enumerate(slot._fields)
@@ -26,37 +27,56 @@ class TestSlots:
     async def test_a_new_slot_reads_back_as_written_and_its_name_is_taken(self, make_store: MakeStore) -> None:
         """Whether the settings or a person defined it."""
         store = await make_store()
-        added = await store.write(lambda tx: tx.slots.add("main", '{"é": 1}', now=NOW))
+        added = await store.write(lambda tx: tx[QuotaSlots].add_new("main", '{"é": 1}', now=NOW))
         assert added is not None
         assert added == new_slot(added.slot_id, "main", '{"é": 1}', now=NOW)
-        assert await store.write(lambda tx: tx.slots.add("main", None, now=NOW + 1)) is None
-        other = await store.write(lambda tx: tx.slots.add("alt", None, now=NOW))
+        assert await store.write(lambda tx: tx[QuotaSlots].add_new("main", None, now=NOW + 1)) is None
+        other = await store.write(lambda tx: tx[QuotaSlots].add_new("alt", None, now=NOW))
         assert other is not None
-        assert await store.read(lambda tx: tx.slots.all()) == [other, added]
-        assert await store.read(lambda tx: tx.slots.by_names(["main", "none"])) == {"main": added}
-        assert await store.read(lambda tx: tx.slots.by_names([])) == {}
-        assert await store.write(lambda tx: tx.slots.lock([added.slot_id, 99])) == {added.slot_id: added}
+        assert await store.read(lambda tx: tx[QuotaSlots].all()) == [other, added]
+        assert await store.read(lambda tx: tx[QuotaSlots].by_names(["main", "none"])) == {"main": added}
+        assert await store.read(lambda tx: tx[QuotaSlots].by_names([])) == {}
+        assert await store.write(lambda tx: tx[QuotaSlots].lock([added.slot_id, 99])) == {added.slot_id: added}
 
     async def test_every_column_is_written_back(self, make_store: MakeStore) -> None:
         """And only of the given rows."""
         store = await make_store()
 
         def put(tx: Tx) -> tuple[Slot, Slot]:
-            one, two = tx.slots.add("one", None, now=NOW), tx.slots.add("two", None, now=NOW)
+            one, two = tx[QuotaSlots].add_new("one", None, now=NOW), tx[QuotaSlots].add_new("two", None, now=NOW)
             assert one is not None and two is not None
-            tx.slots.save_many([_full(one)])
-            tx.slots.save_many([])
+            tx[QuotaSlots].save_many([_full(one)])
+            tx[QuotaSlots].save_many([])
             return one, two
 
         one, two = await store.write(put)
-        assert await store.read(lambda tx: tx.slots.all()) == [_full(one), two]
+        assert await store.read(lambda tx: tx[QuotaSlots].all()) == [_full(one), two]
+
+    async def test_rows_that_reach_beyond_an_instant_are_found(self, make_store: MakeStore) -> None:
+        """By when they were planned, until when, or when they started; of one slot."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            mine, other = tx[Owners].named("slot:main"), tx[Owners].named("slot:other")
+            rows = [
+                closed(1, NOW, schedule_id=mine, occurrence=-1, planned_at=NOW - 5, started_at=NOW),
+                closed(2, NOW, schedule_id=mine, occurrence=-2, planned_at=NOW - 5, started_at=NOW + 1),
+                a_gap(3, NOW - 9, NOW + 1, 2, schedule_id=mine, occurrence=-3),
+                closed(4, NOW, schedule_id=mine, occurrence=-4, planned_at=NOW + 1, started_at=NOW + 1),
+                closed(5, NOW, schedule_id=other, occurrence=-5, planned_at=NOW + 1, started_at=NOW + 1),
+            ]
+            put_runs(tx, *rows)
+
+        await store.write(put)
+        owner = await store.write(lambda tx: tx[Owners].named("slot:main"))
+        assert await store.read(lambda tx: tx[QuotaSlots].rows_beyond(owner, after=NOW)) == [2, 3, 4]
 
     async def test_each_side_is_due_by_its_own_alarm(self, make_store: MakeStore) -> None:
         """Oldest first, up to the limit; an inactive or later alarm does not count."""
         store = await make_store()
 
         def put(tx: Tx) -> list[int]:
-            slots = [tx.slots.add(f"s{n}", None, now=NOW) for n in range(4)]
+            slots = [tx[QuotaSlots].add_new(f"s{n}", None, now=NOW) for n in range(4)]
             ids = [slot.slot_id for slot in slots if slot is not None]
             due = {ALARM_WAKE: (NOW, NOW - 5, None, NOW + 1), ALARM_POLL: (None, None, NOW - 1, NOW - 2)}
             tx.alarms.set_many(
@@ -66,21 +86,21 @@ class TestSlots:
 
         ids = await store.write(put)
         for kind, expected in {ALARM_WAKE: [1, 0], ALARM_POLL: [3, 2], ALARM_STATS: []}.items():
-            rows = await store.write(lambda tx: tx.slots.due(kind, now=NOW, limit=9))
+            rows = await store.write(lambda tx: tx[QuotaSlots].due_by(kind, now=NOW, limit=9))
             assert [row.slot_id for row in rows] == [ids[n] for n in expected]
-            first = await store.read(lambda tx: tx.slots.due(kind, now=NOW, limit=1))
+            first = await store.read(lambda tx: tx[QuotaSlots].due_by(kind, now=NOW, limit=1))
             assert [row.slot_id for row in first] == [ids[n] for n in expected[:1]]
 
     async def test_a_removed_slot_is_gone_with_its_readings_and_its_name_is_free(self, make_store: MakeStore) -> None:
         """The next one of that name is a different one."""
         store = await make_store()
-        old = await store.write(lambda tx: tx.slots.add("main", None, now=NOW))
+        old = await store.write(lambda tx: tx[QuotaSlots].add_new("main", None, now=NOW))
         assert old is not None
-        await store.write(lambda tx: tx.slots.keep_reading(Read(old.slot_id, NOW, "{}"), since=0))
-        await store.write(lambda tx: tx.slots.remove(old.slot_id))
-        assert await store.read(lambda tx: tx.slots.all()) == []
-        assert await store.read(lambda tx: tx.slots.readings(old.slot_id, since=0, limit=9)) == []
-        new = await store.write(lambda tx: tx.slots.add("main", None, now=NOW))
+        await store.write(lambda tx: tx[SlotReadings].keep(Read(old.slot_id, NOW, "{}"), since=0))
+        await store.write(lambda tx: tx[QuotaSlots].remove(old.slot_id))
+        assert await store.read(lambda tx: tx[QuotaSlots].all()) == []
+        assert await store.read(lambda tx: tx[SlotReadings].newest(old.slot_id, since=0, limit=9)) == []
+        new = await store.write(lambda tx: tx[QuotaSlots].add_new("main", None, now=NOW))
         assert new is not None
         assert new.slot_id != old.slot_id
 
@@ -88,17 +108,17 @@ class TestSlots:
         """The newest ones, oldest first; two of the same millisecond are one; other slots keep theirs."""
         store = await make_store()
         for at, text in ((NOW, "a"), (NOW + 10, "b"), (NOW + 20, "c"), (NOW + 20, "d")):
-            await store.write(lambda tx: tx.slots.keep_reading(Read(1, at, text), since=0))
-        await store.write(lambda tx: tx.slots.keep_reading(Read(2, NOW - 5, "x"), since=0))
+            await store.write(lambda tx: tx[SlotReadings].keep(Read(1, at, text), since=0))
+        await store.write(lambda tx: tx[SlotReadings].keep(Read(2, NOW - 5, "x"), since=0))
 
         async def kept(slot_id: int, since: int = 0, limit: int = 9) -> list[str]:
-            rows = await store.read(lambda tx: tx.slots.readings(slot_id, since=since, limit=limit))
+            rows = await store.read(lambda tx: tx[SlotReadings].newest(slot_id, since=since, limit=limit))
             return [row.reading for row in rows]
 
         assert await kept(1) == ["a", "b", "d"]
         assert await kept(1, limit=2) == ["b", "d"]
         assert await kept(1, since=NOW + 11) == ["d"]
-        await store.write(lambda tx: tx.slots.keep_reading(Read(1, NOW + 30, "e"), since=NOW + 10))
+        await store.write(lambda tx: tx[SlotReadings].keep(Read(1, NOW + 30, "e"), since=NOW + 10))
         assert (await kept(1), await kept(2)) == (["b", "d", "e"], ["x"])
 
     async def test_schedules_that_name_a_slot_are_found(self, make_store: MakeStore) -> None:

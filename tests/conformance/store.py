@@ -19,8 +19,13 @@ from conformance.rows import (
     running,
     schedule_alarm,
 )
-from wakeful.ports.logins import Login
-from wakeful.ports.store import Answer, Node, Store, StoreUnavailable, Tx
+from wakeful.api.login_rows import Login
+from wakeful.api.login_rows import Logins as LoginRows
+from wakeful.ports.meta import Meta
+from wakeful.ports.owners import Owners
+from wakeful.ports.store import Node, Store, StoreUnavailable, Tx
+from wakeful.server.http.kept_rows import Answer, Answers
+from wakeful.stores.shared.releases import RELEASE
 
 
 async def _parked(store: Store) -> list[int]:
@@ -134,8 +139,8 @@ class TestNodes:
         second = await store.write(lambda tx: a_node(tx, name="b", host="there", pid=2, now=NOW + 1, capacity=3))
         assert second > first
         assert await store.read(lambda tx: tx.nodes.all()) == [
-            Node(first, "a", "here", 1, NOW, NOW + 60_000, NOW, 0, 0, 8, None),
-            Node(second, "b", "there", 2, NOW + 1, NOW + 60_000, NOW + 1, 0, 0, 3, None),
+            Node(first, "a", "here", 1, NOW, NOW + 60_000, NOW, 0, 0, 8, None, release=RELEASE),
+            Node(second, "b", "there", 2, NOW + 1, NOW + 60_000, NOW + 1, 0, 0, 3, None, release=RELEASE),
         ]
 
     async def test_a_lease_is_held_until_it_is_taken(self, make_store: MakeStore) -> None:
@@ -156,7 +161,7 @@ class TestNodes:
             return tx.nodes.renew(node_id, now=at, lease_until=at + 10, lag=3, running=2, capacity=5)
 
         assert await store.write(lambda tx: renew(tx, NOW + 50))
-        expected = Node(node_id, "a", "here", 1, NOW, NOW + 60, NOW + 50, 3, 2, 5, None)
+        expected = Node(node_id, "a", "here", 1, NOW, NOW + 60, NOW + 50, 3, 2, 5, None, release=RELEASE)
         assert await store.read(lambda tx: tx.nodes.all()) == [expected]
         await store.write(lambda tx: tx.nodes.void([node_id], now=NOW + 70))
         assert not await store.write(lambda tx: renew(tx, NOW + 80))
@@ -210,10 +215,10 @@ class TestWhatNodesPublish:
         """Empty until it is published; labels with the time since when it has them."""
         store = await make_store()
         node_id = await store.write(a_node)
-        assert [node[-3:] for node in await store.read(lambda tx: tx.nodes.all())] == [("", "", 0)]
+        assert [node[-4:-1] for node in await store.read(lambda tx: tx.nodes.all())] == [("", "", 0)]
         for now in (NOW, NOW + 5):
             await store.write(lambda tx, now=now: tx.nodes.publish(node_id, terms="abc", labels="eu gpu", now=now))
-        assert [node[-3:] for node in await store.read(lambda tx: tx.nodes.all())] == [("abc", "eu gpu", NOW)]
+        assert [node[-4:-1] for node in await store.read(lambda tx: tx.nodes.all())] == [("abc", "eu gpu", NOW)]
         assert await store.read(lambda tx: tx.nodes.names([node_id, 99])) == {node_id: "a"}
 
 
@@ -223,10 +228,10 @@ class TestMeta:
     async def test_a_fact_is_what_was_last_written(self, make_store: MakeStore) -> None:
         """Unknown names return None."""
         store = await make_store()
-        assert await store.read(lambda tx: tx.meta.get("x")) is None
+        assert await store.read(lambda tx: tx[Meta].value("x")) is None
         for value in ("1", "", "ümlaut"):
-            await store.write(lambda tx: tx.meta.set("x", value))
-            assert await store.read(lambda tx: tx.meta.get("x")) == value
+            await store.write(lambda tx: tx[Meta].set("x", value))
+            assert await store.read(lambda tx: tx[Meta].value("x")) == value
 
 
 class TestOwners:
@@ -235,21 +240,21 @@ class TestOwners:
     async def test_a_name_keeps_its_id(self, make_store: MakeStore) -> None:
         """Negative, assigned on first use, different for different names; a read assigns none."""
         store = await make_store()
-        assert await store.read(lambda tx: tx.owners.find("slot:main")) is None
-        first = await store.write(lambda tx: tx.owners.named("slot:main"))
-        other = await store.write(lambda tx: tx.owners.named("workflow:inbox"))
+        assert await store.read(lambda tx: tx[Owners].find("slot:main")) is None
+        first = await store.write(lambda tx: tx[Owners].named("slot:main"))
+        other = await store.write(lambda tx: tx[Owners].named("workflow:inbox"))
         assert first < 0
         assert other < 0
         assert first != other
-        assert await store.write(lambda tx: tx.owners.named("slot:main")) == first
-        assert await store.read(lambda tx: tx.owners.find("workflow:inbox")) == other
-        names = await store.read(lambda tx: tx.owners.names([first, other, -99]))
+        assert await store.write(lambda tx: tx[Owners].named("slot:main")) == first
+        assert await store.read(lambda tx: tx[Owners].find("workflow:inbox")) == other
+        names = await store.read(lambda tx: tx[Owners].names([first, other, -99]))
         assert names == {first: "slot:main", other: "workflow:inbox"}
 
     async def test_askers_at_once_get_the_same(self, make_store: MakeStore) -> None:
         """With any number of concurrent requests for a new name."""
         store = await make_store()
-        given = await asyncio.gather(*(store.write(lambda tx: tx.owners.named("heartbeat")) for _ in range(8)))
+        given = await asyncio.gather(*(store.write(lambda tx: tx[Owners].named("heartbeat")) for _ in range(8)))
         assert len(set(given)) == 1
 
 
@@ -258,7 +263,7 @@ def _login(digest: str, kind: Literal["code", "session"] = "code", *, created_at
 
 
 def _add_login(login: Login, tx: Tx) -> None:
-    tx.logins.add(login)
+    tx[LoginRows].add(login)
 
 
 class TestLogins:
@@ -267,15 +272,15 @@ class TestLogins:
     async def test_a_code_is_taken_once(self, make_store: MakeStore) -> None:
         """Of several concurrent processes one gets it; not as another kind, and not after it has expired."""
         stores = [await make_store() for _ in range(3)]
-        await stores[0].write(lambda tx: tx.logins.add(_login("a")))
-        assert await stores[1].read(lambda tx: tx.logins.get("a")) == _login("a")
-        assert await stores[1].write(lambda tx: tx.logins.take("a", kind="session", now=NOW)) is None
-        assert await stores[1].write(lambda tx: tx.logins.take("a", kind="code", now=NOW + 100)) is None
+        await stores[0].write(lambda tx: tx[LoginRows].add(_login("a")))
+        assert await stores[1].read(lambda tx: tx[LoginRows].get("a")) == _login("a")
+        assert await stores[1].write(lambda tx: tx[LoginRows].take("a", kind="session", now=NOW)) is None
+        assert await stores[1].write(lambda tx: tx[LoginRows].take("a", kind="code", now=NOW + 100)) is None
         taken = await asyncio.gather(
-            *(stores[n % 3].write(lambda tx: tx.logins.take("a", kind="code", now=NOW)) for n in range(9))
+            *(stores[n % 3].write(lambda tx: tx[LoginRows].take("a", kind="code", now=NOW)) for n in range(9))
         )
         assert [one for one in taken if one is not None] == [_login("a")]
-        assert await stores[2].read(lambda tx: tx.logins.get("a")) is None
+        assert await stores[2].read(lambda tx: tx[LoginRows].get("a")) is None
 
     async def test_what_has_expired_or_is_too_much_is_removed(self, make_store: MakeStore) -> None:
         """The newest are kept; all can be ended together."""
@@ -283,10 +288,10 @@ class TestLogins:
         for n in range(6):
             login = _login(f"s{n}", "session", created_at=NOW + n)
             await store.write(partial(_add_login, login))
-        assert await store.write(lambda tx: tx.logins.prune(now=NOW + 101, most=3)) == 3
-        left = await store.read(lambda tx: [n for n in range(6) if tx.logins.get(f"s{n}") is not None])
+        assert await store.write(lambda tx: tx[LoginRows].prune_to(now=NOW + 101, most=3)) == 3
+        left = await store.read(lambda tx: [n for n in range(6) if tx[LoginRows].get(f"s{n}") is not None])
         assert left == [3, 4, 5]
-        assert await store.write(lambda tx: tx.logins.clear()) == 3
+        assert await store.write(lambda tx: tx[LoginRows].clear()) == 3
 
 
 def _answer(key: str, answered_at: int = NOW, *, size: int = 10) -> Answer:
@@ -299,20 +304,20 @@ class TestAnswers:
     async def test_an_answer_is_what_was_last_kept(self, make_store: MakeStore) -> None:
         """By its key only; another one with the same key replaces it."""
         store = await make_store()
-        assert await store.read(lambda tx: tx.answers.get("k")) is None
-        await store.write(lambda tx: tx.answers.put(_answer("k")))
-        assert await store.read(lambda tx: tx.answers.get("k")) == _answer("k")
-        assert await store.read(lambda tx: tx.answers.get("K")) is None
+        assert await store.read(lambda tx: tx[Answers].get("k")) is None
+        await store.write(lambda tx: tx[Answers].put(_answer("k")))
+        assert await store.read(lambda tx: tx[Answers].get("k")) == _answer("k")
+        assert await store.read(lambda tx: tx[Answers].get("K")) is None
         another = Answer("k", "else", "{}", 2, NOW + 1)
-        await store.write(lambda tx: tx.answers.put(another))
-        assert await store.read(lambda tx: tx.answers.get("k")) == another
+        await store.write(lambda tx: tx[Answers].put(another))
+        assert await store.read(lambda tx: tx[Answers].get("k")) == another
 
     async def test_one_of_many_begins(self, make_store: MakeStore) -> None:
         """Of several concurrent processes, one gets the key; the next one when it is released, or has expired."""
         stores = [await make_store() for _ in range(3)]
 
         async def begun(n: int, now: int = NOW) -> bool:
-            return await stores[n % 3].write(lambda tx: tx.answers.begin("k", f"asker {n}", now=now, until=now + 10))
+            return await stores[n % 3].write(lambda tx: tx[Answers].begin("k", f"asker {n}", now=now, until=now + 10))
 
         told = await asyncio.gather(*(begun(n) for n in range(12)))
         assert sum(told) == 1
@@ -321,35 +326,35 @@ class TestAnswers:
         assert await begun(first, NOW + 5)
         assert not await begun(another, NOW + 15)
         assert await begun(another, NOW + 16)
-        await stores[0].write(lambda tx: tx.answers.release("k", f"asker {first}"))
+        await stores[0].write(lambda tx: tx[Answers].release("k", f"asker {first}"))
         assert not await begun(first, NOW + 20)
-        await stores[0].write(lambda tx: tx.answers.release("k", f"asker {another}"))
+        await stores[0].write(lambda tx: tx[Answers].release("k", f"asker {another}"))
         assert await begun(first, NOW + 20)
-        await stores[1].write(lambda tx: tx.answers.prune(before=NOW + 30, most=1, size_max=1))
+        await stores[1].write(lambda tx: tx[Answers].prune_to(before=NOW + 30, most=1, size_max=1))
         assert await begun(another, NOW + 20)
 
     async def test_the_old_and_what_is_too_much_is_forgotten(self, make_store: MakeStore) -> None:
         """Up to a time; then the oldest, until number and size are within their limits."""
         store = await make_store()
         for n in range(10):
-            await store.write(lambda tx: tx.answers.put(_answer(f"k{n}", NOW + n)))
+            await store.write(lambda tx: tx[Answers].put(_answer(f"k{n}", NOW + n)))
 
         async def left() -> list[int]:
-            kept = [await store.read(lambda tx: tx.answers.get(f"k{n}")) for n in range(10)]
+            kept = [await store.read(lambda tx: tx[Answers].get(f"k{n}")) for n in range(10)]
             return [n for n, one in enumerate(kept) if one is not None]
 
-        assert await store.write(lambda tx: tx.answers.prune(before=NOW - 1, most=10, size_max=100)) == 0
-        assert await store.write(lambda tx: tx.answers.prune(before=NOW + 1, most=10, size_max=100)) == 2
+        assert await store.write(lambda tx: tx[Answers].prune_to(before=NOW - 1, most=10, size_max=100)) == 0
+        assert await store.write(lambda tx: tx[Answers].prune_to(before=NOW + 1, most=10, size_max=100)) == 2
         assert await left() == [2, 3, 4, 5, 6, 7, 8, 9]
-        assert await store.write(lambda tx: tx.answers.prune(before=0, most=6, size_max=100)) == 2
+        assert await store.write(lambda tx: tx[Answers].prune_to(before=0, most=6, size_max=100)) == 2
         assert await left() == [4, 5, 6, 7, 8, 9]
-        assert await store.write(lambda tx: tx.answers.prune(before=0, most=6, size_max=39)) == 3
+        assert await store.write(lambda tx: tx[Answers].prune_to(before=0, most=6, size_max=39)) == 3
         assert await left() == [7, 8, 9]
 
 
 def _count_up(tx: Tx) -> int:
-    counted = int(tx.meta.get("n") or 0) + 1
-    tx.meta.set("n", str(counted))
+    counted = int(tx[Meta].value("n") or 0) + 1
+    tx[Meta].set("n", str(counted))
     return counted
 
 
@@ -361,7 +366,7 @@ class TestTransactions:
         store = await make_store()
 
         def operation(tx: Tx, n: int) -> int:
-            tx.meta.set(f"k{n}", "kept")
+            tx[Meta].set(f"k{n}", "kept")
             tx.alarms.set_many([schedule_alarm(n)])
             if n % 3 == 0:
                 raise LookupError(n)
@@ -371,7 +376,7 @@ class TestTransactions:
             *(store.write(partial(operation, n=n)) for n in range(1, 31)), return_exceptions=True
         )
         for n, fate in enumerate(fates, start=1):
-            kept = await store.read(lambda tx: (tx.meta.get(f"k{n}"), tx.alarms.by_refs("schedule", [n])))
+            kept = await store.read(lambda tx: (tx[Meta].value(f"k{n}"), tx.alarms.by_refs("schedule", [n])))
             if n % 3:
                 assert fate == n
                 assert kept == ("kept", {n: schedule_alarm(n)})
@@ -385,7 +390,7 @@ class TestTransactions:
         await store.write(lambda tx: put_runs(tx, a_run(1)))
 
         def broken(tx: Tx) -> None:
-            tx.meta.set("broken", "yes")
+            tx[Meta].set("broken", "yes")
             tx.runs.add_many([a_run(1)])
 
         fates = await asyncio.gather(
@@ -394,7 +399,7 @@ class TestTransactions:
         assert {fates[0], fates[2]} == {1, 2}
         assert isinstance(fates[1], Exception)
         assert await store.write(_count_up) == 3
-        assert await store.read(lambda tx: tx.meta.get("broken")) is None
+        assert await store.read(lambda tx: tx[Meta].value("broken")) is None
 
     async def test_nothing_is_lost_among_many_writers(self, make_store: MakeStore) -> None:
         """Read, add one, write: two hundred concurrent operations over two connections end at two hundred."""
@@ -406,8 +411,8 @@ class TestTransactions:
         """Commit before acknowledging (L7): another process sees each write as soon as its caller has the result."""
         ours, theirs = await make_store(), await make_store()
         for n in range(20):
-            await ours.write(lambda tx: tx.meta.set("x", str(n)))
-            assert await theirs.read(lambda tx: tx.meta.get("x")) == str(n)
+            await ours.write(lambda tx: tx[Meta].set("x", str(n)))
+            assert await theirs.read(lambda tx: tx[Meta].value("x")) == str(n)
 
     async def test_what_was_answered_is_there_after_reopening(self, make_store: MakeStore) -> None:
         """In every table."""
@@ -418,10 +423,10 @@ class TestTransactions:
             put_runs(tx, running(1, a_node(tx)))
             tx.lanes.take_many([("a", 1)])
             tx.alarms.set_many([run_alarm(1, lane="a", parked=1)])
-            tx.meta.set("x", "y")
+            tx[Meta].set("x", "y")
 
         def everything(tx: Tx) -> tuple[object, ...]:
-            rows = (tx.runs.page(limit=9), tx.lanes.holders(), tx.alarms.by_refs("run", [1]), tx.meta.get("x"))
+            rows = (tx.runs.page(limit=9), tx.lanes.holders(), tx.alarms.by_refs("run", [1]), tx[Meta].value("x"))
             return (tx.schedules.page(after=None, limit=9), tx.nodes.all(), *rows)
 
         await store.write(put)
@@ -436,12 +441,12 @@ class TestTransactions:
         store = await make_store()
 
         def write(tx: Tx, n: int) -> None:
-            tx.meta.set("left", str(n))
-            tx.meta.set("right", str(n))
+            tx[Meta].set("left", str(n))
+            tx[Meta].set("right", str(n))
 
         def look(tx: Tx) -> bool:
-            first = tx.meta.get("left")
-            return all((tx.meta.get("left"), tx.meta.get("right")) == (first, first) for _ in range(5))
+            first = tx[Meta].value("left")
+            return all((tx[Meta].value("left"), tx[Meta].value("right")) == (first, first) for _ in range(5))
 
         async def reader() -> None:
             for _ in range(25):
@@ -453,12 +458,12 @@ class TestTransactions:
         """A write in a read is refused, and later reads work."""
         store = await make_store()
         with pytest.raises(Exception, match=r".+"):
-            await store.read(lambda tx: tx.meta.set("x", "y"))
+            await store.read(lambda tx: tx[Meta].set("x", "y"))
         with pytest.raises(LookupError):
             await store.read(lambda tx: tx.lanes.holders()["nobody's lane"])
-        assert await store.read(lambda tx: tx.meta.get("x")) is None
-        await store.write(lambda tx: tx.meta.set("x", "z"))
-        assert await store.read(lambda tx: tx.meta.get("x")) == "z"
+        assert await store.read(lambda tx: tx[Meta].value("x")) is None
+        await store.write(lambda tx: tx[Meta].set("x", "z"))
+        assert await store.read(lambda tx: tx[Meta].value("x")) == "z"
 
     async def test_looking_never_changes_what_is_planned(self, make_store: MakeStore) -> None:
         """Reading what is due, or locking, in a read leaves it due (L1)."""
@@ -478,7 +483,7 @@ class TestTransactions:
         """Cancelled callers get no result; the others do, and the store continues."""
         store = await make_store()
         tasks = [asyncio.create_task(store.write(_count_up)) for _ in range(20)]
-        reads = [asyncio.create_task(store.read(lambda tx: tx.meta.get("n"))) for _ in range(20)]
+        reads = [asyncio.create_task(store.read(lambda tx: tx[Meta].value("n"))) for _ in range(20)]
         await asyncio.sleep(0)
         for task in (*tasks[::2], *reads[::2]):
             task.cancel()
@@ -497,7 +502,7 @@ class TestTransactions:
         with pytest.raises(StoreUnavailable):
             await store.write(_count_up)
         with pytest.raises(StoreUnavailable):
-            await store.read(lambda tx: tx.meta.get("n"))
+            await store.read(lambda tx: tx[Meta].value("n"))
 
 
 class TestTheClock:

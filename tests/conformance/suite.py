@@ -39,6 +39,7 @@ from conformance.moving import TestHandovers, TestOrigins
 from conformance.outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
 from conformance.plain import TestPlainPath
 from conformance.plans import TestAlarms, TestCadences, TestSchedules
+from conformance.random_plain import TestPlainPathOnRandomStores
 from conformance.rows import MakeStore
 from conformance.self_scheduling import TestSelfScheduling
 from conformance.slots import TestSlots
@@ -53,7 +54,7 @@ from conformance.store import (
     TestTransactions,
     TestWhatNodesPublish,
 )
-from conformance.workflows import TestMessages, TestSessions, TestWorkflows
+from conformance.workflows import TestClockSteps, TestMessages, TestSessions, TestWorkflows
 
 __all__ = [
     "MakeStore",
@@ -66,6 +67,7 @@ __all__ = [
     "TestCancels",
     "TestChanges",
     "TestChannels",
+    "TestClockSteps",
     "TestDueRuns",
     "TestFences",
     "TestForecasts",
@@ -84,6 +86,7 @@ __all__ = [
     "TestOutbox",
     "TestOwners",
     "TestPlainPath",
+    "TestPlainPathOnRandomStores",
     "TestPruning",
     "TestReadingTheLedger",
     "TestRunsAreWrittenOnce",

@@ -1,32 +1,55 @@
-"""The SQL of the shared tables: each statement is one that SQLite accepts; PostgreSQL's side is in tests/postgres."""
+"""SQL for both databases: each statement is one that SQLite accepts; PostgreSQL's side is in tests/postgres."""
 
 import importlib
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import wakeful
+from wakeful.ports.database import PerDatabase, Sql
+from wakeful.ports.table import Rows
 from wakeful.stores import shared
 from wakeful.stores.postgres import database as postgres
-from wakeful.stores.shared.database import PerDatabase, Sql
 from wakeful.stores.sqlite import database as sqlite
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.files import create
 from wakeful.stores.sqlite.migrate import migrations
 
+SOURCES = Path(wakeful.__file__).parent
+
 
 def shared_statements() -> dict[str, Sql]:
-    """Every statement of every shared table, by module and name."""
+    """Every statement that both databases run, by module and name: those of described tables, and of what is in
+    `stores.shared`."""
     found: dict[str, Sql] = {}
-    for each in pkgutil.iter_modules(shared.__path__):
-        module = importlib.import_module(f"{shared.__name__}.{each.name}")
+    for module in [*described_tables(), *map(importlib.import_module, _names_in(shared))]:
         for name, value in vars(module).items():
             for key, sql in value.items() if isinstance(value, dict) and name.isupper() else [("", value)]:
-                is_sql = isinstance(sql, PerDatabase) or (isinstance(sql, str) and re.match(r"\s*[A-Z]+ ", sql))
-                if is_sql and name.isupper() and not name.startswith("_"):
-                    found[f"{each.name}.{name} {key}".strip()] = sql
+                if is_sql(sql) and name.isupper() and not name.startswith("_"):
+                    found[f"{module.__name__}.{name} {key}".strip()] = sql
+    for table in Rows.__subclasses__():
+        made = {name: value for name, value in vars(table).items() if name != "__doc__" and is_sql(value)}
+        found |= {f"{table.__name__}.{name}": sql for name, sql in made.items()}
     return found
+
+
+def described_tables() -> list[ModuleType]:
+    """The modules that describe a table."""
+    files = [file for file in SOURCES.rglob("*.py") if re.search(r"^class \w+\(Rows\[", file.read_text(), re.MULTILINE)]
+    names = [".".join(file.relative_to(SOURCES.parent).with_suffix("").parts) for file in files]
+    return list(map(importlib.import_module, names))
+
+
+def is_sql(value: object) -> bool:
+    """Whether this is a statement."""
+    return isinstance(value, PerDatabase) or (isinstance(value, str) and bool(re.match(r"\s*[A-Z]+ ", value)))
+
+
+def _names_in(package: ModuleType) -> list[str]:
+    return [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
 
 
 def test_sqlite_understands_every_shared_statement(tmp_path: Path) -> None:

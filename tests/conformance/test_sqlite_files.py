@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance.rows import a_schedule
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 from wakeful.stores.sqlite import DatabaseRefused, SqliteStore, files
 from wakeful.stores.sqlite import store as sqlite_store
@@ -26,7 +27,7 @@ async def path(tmp_path: Path) -> Path:
     store = await SqliteStore.open(where)
 
     def fill(tx: Tx) -> None:
-        tx.meta.set("x", "kept")
+        tx[Meta].set("x", "kept")
         tx.schedules.add_many([a_schedule(f"s{n:04}", definition="d" * 200) for n in range(200)])
 
     await store.write(fill)
@@ -41,12 +42,12 @@ async def test_a_new_database_is_for_its_owner_only(tmp_path: Path) -> None:
     try:
         store = await SqliteStore.open(where)
         await store.hold_clock()
-        await store.write(lambda tx: tx.meta.set("a", "b"))
+        await store.write(lambda tx: tx[Meta].set("a", "b"))
         names = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     finally:
         os.umask(before)
     await store.close()
-    assert set(names) == {"wakeful.db", "wakeful.db-wal", "wakeful.db-shm", "wakeful.db.clock"}
+    assert set(names) == {"wakeful.db", "wakeful.db-wal", "wakeful.db-shm", "wakeful.db.clock", "wakeful.db.id"}
     assert set(names.values()) == {0o600}
 
 
@@ -175,7 +176,7 @@ def test_a_database_is_copied_before_it_is_migrated(path: Path) -> None:
     migrate(connection, path, [*migrations(), SECOND, THIRD])
     assert version_of(connection) == NEWEST + 2
     assert connection.execute("SELECT x, y FROM second").fetchall() == [(";", None)]
-    assert connection.execute("SELECT value FROM meta").fetchall() == [("kept",)]
+    assert connection.execute("SELECT value FROM meta WHERE name <> 'store_id'").fetchall() == [("kept",)]
     connection.close()
     copies = [file for file in path.parent.iterdir() if "before" in file.name]
     assert [copy.name for copy in copies] == [f"wakeful.db.before-{NEWEST + 1}"]
@@ -183,7 +184,7 @@ def test_a_database_is_copied_before_it_is_migrated(path: Path) -> None:
     assert "second" not in tables(copies[0])
     copy = connect(copies[0])
     assert version_of(copy) == NEWEST
-    assert copy.execute("SELECT value FROM meta").fetchall() == [("kept",)]
+    assert copy.execute("SELECT value FROM meta WHERE name <> 'store_id'").fetchall() == [("kept",)]
     assert copy.execute("SELECT count(*) FROM schedules").fetchall() == [(200,)]
     copy.close()
 
@@ -207,7 +208,7 @@ def test_nothing_is_copied_when_nothing_is_migrated(path: Path) -> None:
     connection = connect(path)
     migrate(connection, path, migrations())
     connection.close()
-    assert [file.name for file in path.parent.iterdir()] == ["wakeful.db"]
+    assert {file.name for file in path.parent.iterdir()} == {"wakeful.db", "wakeful.db.id"}
 
 
 def test_a_step_that_fails_changes_nothing(path: Path) -> None:
@@ -242,7 +243,7 @@ async def test_a_process_killed_half_way_leaves_the_database_as_it_was(path: Pat
     died = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
     assert died.returncode == -signal.SIGKILL
     store = await SqliteStore.open(path)
-    assert await store.read(lambda tx: tx.meta.get("x")) == "kept"
+    assert await store.read(lambda tx: tx[Meta].value("x")) == "kept"
     await store.close()
     assert "half" not in tables(path)
 
@@ -275,7 +276,7 @@ async def test_one_schema_ahead_is_accepted_and_two_are_not(path: Path, ahead: i
     connection.close()
     if is_accepted:
         store = await SqliteStore.open(path)
-        assert await store.read(lambda tx: tx.meta.get("x")) == "kept"
+        assert await store.read(lambda tx: tx[Meta].value("x")) == "kept"
         await store.close()
     else:
         await refused(path, f"has schema {version}")
@@ -290,9 +291,9 @@ async def test_a_log_that_cannot_be_emptied_is_reported(tmp_path: Path, monkeypa
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM meta").fetchone()
             for n in range(400):
-                await store.write(lambda tx, n=n: tx.meta.set(f"n{n}", "x" * 3_000))  # type: ignore[misc]
+                await store.write(lambda tx, n=n: tx[Meta].set(f"n{n}", "x" * 3_000))  # type: ignore[misc]
             assert "write-ahead log has grown" in (store.trouble() or "")
-        await store.write(lambda tx: tx.meta.set("last", "1"))
+        await store.write(lambda tx: tx[Meta].set("last", "1"))
         with closing(sqlite3.connect(tmp_path / "wakeful.db")) as other:
             assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
         assert store.trouble() is None

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from new_store import prepare
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite import Crashed, SqliteStore, group
 from wakeful.stores.sqlite.connection import Opened, connect, set_up_writer
@@ -28,7 +29,7 @@ def setting(name: str, value: str = "set") -> Operation:
     """An operation that writes one fact and answers its name."""
 
     def operation(tx: Tx) -> str:
-        tx.meta.set(name, value)
+        tx[Meta].set(name, value)
         return name
 
     return operation
@@ -38,7 +39,7 @@ def failing(name: str) -> Operation:
     """An operation that writes one fact and then raises."""
 
     def operation(tx: Tx) -> None:
-        tx.meta.set(name, "set")
+        tx[Meta].set(name, "set")
         raise LookupError(name)
 
     return operation
@@ -161,7 +162,7 @@ def test_an_operation_cannot_hide_that_the_disk_was_full(steps: Steps) -> None:
 
     def hiding(tx: Tx) -> str:
         try:
-            tx.meta.set("large", "x" * 10_000_000)
+            tx[Meta].set("large", "x" * 10_000_000)
         except sqlite3.OperationalError:
             connection_of(tx).execute("ROLLBACK")  # as SQLite does by itself when it runs out of room for the rollback
         return "all is well"
@@ -256,10 +257,10 @@ async def test_a_read_keeps_its_moment_while_others_write(store: SqliteStore) ->
     seen: list[str | None] = []
 
     def look(tx: Tx) -> None:
-        seen.append(tx.meta.get("x"))
+        seen.append(tx[Meta].value("x"))
         loop.call_soon_threadsafe(has_looked.set)
         is_written.wait()
-        seen.append(tx.meta.get("x"))
+        seen.append(tx[Meta].value("x"))
 
     loop, has_looked = asyncio.get_running_loop(), asyncio.Event()
     reading = asyncio.create_task(store.read(look))
@@ -268,7 +269,7 @@ async def test_a_read_keeps_its_moment_while_others_write(store: SqliteStore) ->
     is_written.set()
     await reading
     assert seen == ["old", "old"]
-    assert await store.read(lambda tx: tx.meta.get("x")) == "new"
+    assert await store.read(lambda tx: tx[Meta].value("x")) == "new"
 
 
 async def test_our_own_writes_are_no_news(store: SqliteStore, tmp_path: Path) -> None:
@@ -344,13 +345,15 @@ async def test_a_death_at_a_commit_answers_nobody(tmp_path: Path, point: str, ke
     tasks: list[asyncio.Task[Any]] = [asyncio.create_task(store.write(setting(f"k{n}"))) for n in range(6)]
     await settle_down()
     assert [task.done() for task in tasks] == [True, True, False, False, False, False]
-    tasks.append(asyncio.create_task(store.read(lambda tx: tx.meta.get("k0"))))
+    tasks.append(asyncio.create_task(store.read(lambda tx: tx[Meta].value("k0"))))
     tasks.append(asyncio.create_task(store.write(setting("late"))))
     await settle_down()
     assert not any(task.done() for task in tasks[2:])
     after = SqliteStore.open_inline(tmp_path / "wakeful.db", hook=Script(), shared_clock=False)
     assert await after.hold_clock()  # the dead hold nothing
-    found = await after.read(lambda tx: {name for name in ("k0", "k1", "k2", "k3", "k4", "late") if tx.meta.get(name)})
+    found = await after.read(
+        lambda tx: {name for name in ("k0", "k1", "k2", "k3", "k4", "late") if tx[Meta].value(name)}
+    )
     assert found == kept
     for task in tasks:
         task.cancel()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite import SqliteStore, connection, group, reader
 from wakeful.stores.sqlite.database import SqliteDatabase
@@ -36,9 +37,9 @@ async def test_a_read_that_takes_too_long_is_ended(tmp_path: Path, monkeypatch: 
         assert [type(one) for one in ended] == [StoreUnavailable] * 8
         assert "request less at a time" in str(ended[0])
         monkeypatch.setattr(reader, "READ_WITHIN_S", PATIENCE_S)
-        assert await store.read(lambda tx: tx.meta.get("nothing")) is None
+        assert await store.read(lambda tx: tx[Meta].value("nothing")) is None
         probe = sqlite3.connect(tmp_path / "wakeful.db")
-        await store.write(lambda tx: tx.meta.set("a", "b"))
+        await store.write(lambda tx: tx[Meta].set("a", "b"))
         busy, _, _ = probe.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         probe.close()
         assert busy == 0, "somebody still holds an old state"
@@ -122,14 +123,14 @@ async def test_readers_that_take_turns_do_not_make_the_log_grow(
         before = beginning()
         for number in range(WRITES_MAX):
             text = f"{number} " * 2_000
-            await store.write(lambda tx, text=text: tx.meta.set("long", text))  # type: ignore[misc]
+            await store.write(lambda tx, text=text: tx[Meta].set("long", text))  # type: ignore[misc]
             relay.written()
             if beginning() != before:
                 return True
         return False
 
     try:
-        await store.write(lambda tx: tx.meta.set("long", "so far"))
+        await store.write(lambda tx: tx[Meta].set("long", "so far"))
         with Relay(path) as relay:
             assert await is_begun_again(relay), f"{log.stat().st_size} bytes, and still growing"
     finally:

@@ -14,11 +14,17 @@ from wakeful.core.delivery.incidents import Incident
 from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.slot.slot import Slot
+from wakeful.engine import incident_rows
+from wakeful.observe import bus_rows
+from wakeful.ports import inbox, interactions, outbox, slots
+from wakeful.ports.database import Sql
+from wakeful.ports.meta import Meta
+from wakeful.ports.outbox import Addressees, Deliveries
 from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
+from wakeful.server.http.kept_rows import Answers
 from wakeful.stores import sqlite
-from wakeful.stores.shared import answers, bus, channels, deliveries, inbox, incidents, meta, schedules, slots
-from wakeful.stores.shared.database import Sql
+from wakeful.stores.shared import schedules
 from wakeful.stores.sqlite import alarms, cadences, lanes, new_schedules, runs
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.database import translated
@@ -31,26 +37,26 @@ HOT: dict[str, Sql] = {
     "alarms.BY_REFS": alarms.BY_REFS,
     "alarms.NEXT_PRIORITY": alarms.NEXT_PRIORITY,
     "alarms.NEXT_KIND": alarms.NEXT_KIND,
-    "answers.GET": answers.GET,
-    "bus.AFTER": bus.AFTER,
+    "Answers.get": Answers._get,
+    "bus.AFTER": bus_rows.AFTER,
     "cadences.LOCK": cadences.LOCK,
     "cadences.DUE": cadences.DUE,
     "cadences.BEGIN": cadences.BEGIN,
     "cadences.BEGIN_ALARMS": cadences.BEGIN_ALARMS,
     "cadences.SAVE": cadences.SAVE,
-    "channels.TOUCH": channels.TOUCH,
-    "deliveries.DUE": deliveries.DUE,
-    "deliveries.FIND": deliveries.FIND,
-    "deliveries.HEAD": deliveries.HEAD,
-    "deliveries.OF_RUNS": deliveries.OF_RUNS,
-    "deliveries.PAGE_OF_STATUS": deliveries.PAGE_OF_STATUS,
-    "deliveries.OLD": deliveries.OLD,
+    "interactions.TOUCH": interactions.TOUCH,
+    "Addressees.due": Addressees._due,
+    "outbox.FIND": outbox.FIND,
+    "outbox.HEAD": outbox.HEAD,
+    "outbox.OF_RUNS": outbox.OF_RUNS,
+    "outbox.PAGE_OF_STATUS": outbox.PAGE_OF_STATUS,
+    "Deliveries.old": Deliveries._old,
     "inbox.PAGE_OF_UNREAD": inbox.PAGE_OF_UNREAD,
-    "incidents.OPEN_OF": incidents.OPEN_OF,
+    "incidents.OPEN_OF": incident_rows.OPEN_OF,
     "lanes.HOLDERS_OF": lanes.HOLDERS_OF,
     "lanes.FREE": lanes.FREE,
     "lanes.UNPARK_HEADS": lanes.UNPARK_HEADS,
-    "meta.GET": meta.GET,
+    "Meta.get": Meta._get,
     "runs.RESERVE_IDS": runs.RESERVE_IDS,
     "runs.DUE": runs.DUE,
     "runs.LOCK": runs.LOCK,
@@ -74,7 +80,7 @@ HOT: dict[str, Sql] = {
     "schedules.REMOVED_BY_SLUG": schedules.REMOVED_BY_SLUG,
     "new_schedules.TAKEN": new_schedules.TAKEN,
     "slots.BY_NAMES": slots.BY_NAMES,
-    "slots.LOCK": slots.LOCK,
+    "Slots.lock": slots.QuotaSlots._lock,
     **{f"slots.DUE {kind}": sql for kind, sql in slots.DUE.items()},
     "slots.READINGS": slots.READINGS,
 }
@@ -91,11 +97,11 @@ WHOLE = (
     "SCAN started",
     "SCAN new",
     "SCAN CONSTANT",
-    "SCAN cadences USING INDEX cadences_troubled",  # an index of the few
+    "SCAN cadences USING INDEX cadences_amiss",  # an index of the few
 )
 # These sort a handful: what is due, what a node holds, what lies ahead, what is amiss.
 MAY_SORT = {
-    "deliveries.DUE",
+    "Addressees.due",
     "cadences.DUE",
     *(f"slots.DUE {kind}" for kind in slots.DUE),
     "runs.OF_NODES",

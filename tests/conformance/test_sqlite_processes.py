@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from patience import PATIENCE
+from wakeful.ports.meta import Meta
 from wakeful.stores.sqlite import SqliteStore
 
 HOLDER = """
@@ -26,6 +27,7 @@ asyncio.run(main())
 
 WRITER = """
 import asyncio, sys
+from wakeful.ports.meta import Meta
 from wakeful.stores.sqlite import SqliteStore
 
 async def main():
@@ -35,7 +37,7 @@ async def main():
         n = 0
         while True:
             n += 1
-            await store.write(lambda tx: tx.meta.set(name, str(n)))
+            await store.write(lambda tx: tx[Meta].set(name, str(n)))
             print(name, n, flush=True)
 
     await asyncio.gather(*(caller(f"caller-{i}") for i in range(8)))
@@ -124,7 +126,7 @@ async def test_what_a_killed_process_was_told_is_there(tmp_path: Path) -> None:
         process.communicate()
         store = await SqliteStore.open(path)
         for name, number in told.items():
-            kept = await store.read(lambda tx, name=name: tx.meta.get(name))
+            kept = await store.read(lambda tx, name=name: tx[Meta].value(name))
             assert kept is not None
             assert int(kept) >= int(number)
         assert await store.check() == []
@@ -139,11 +141,11 @@ async def test_processes_write_side_by_side(tmp_path: Path) -> None:
     next_line(other)
     async with asyncio.timeout(PATIENCE):
         for n in range(20):
-            await store.write(lambda tx, n=n: tx.meta.set("ours", str(n)))
+            await store.write(lambda tx, n=n: tx[Meta].set("ours", str(n)))
     assert await store.changed()
     assert other.poll() is None
     end(other)
-    assert await store.read(lambda tx: tx.meta.get("ours")) == "19"
+    assert await store.read(lambda tx: tx[Meta].value("ours")) == "19"
     await store.close()
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from conformance.rows import NOW, MakeStore, closed, put_runs
-from wakeful.core.workflow.rows import Handler, HandlerRun, Message, Session, Subscription, Topic
+from conformance.rows import NOW, MakeStore, a_gap, closed, put_runs
+from wakeful.core.workflow.rows import Feed, Handler, HandlerRun, Loaded, Message, Session, Subscription, Topic
 from wakeful.ports.store import Alarm, Store, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow, Waiting
 
@@ -55,6 +55,17 @@ async def _counts(store: Store, workflow_id: int) -> dict[str, dict[str, int]]:
         f"{topic}/{consumer}": {str(name): n for name, n in by.items()}
         for (_, topic, consumer), by in sorted(counts.items())
     }
+
+
+async def _stored_payloads(store: Store) -> list[str]:
+    """Every text that is stored as a payload, in rows of messages and shared."""
+
+    def look(tx: Tx) -> list[str]:
+        database = tx.messages._db  # type: ignore[attr-defined]  # what is stored is not part of the port
+        found = database.rows("SELECT payload FROM messages UNION ALL SELECT payload FROM payloads")
+        return sorted(text for (text,) in found)
+
+    return await store.read(look)
 
 
 class TestWorkflows:
@@ -131,6 +142,58 @@ class TestWorkflows:
         due = await store.write(lambda tx: tx.workflows.due(now=NOW, limit=1))
         assert [row.workflow_id for row in due] == [ids[1]]
         assert await store.write(lambda tx: tx.workflows.due(now=NOW - 6, limit=9)) == []
+
+    async def test_python_workflows_that_are_not_loaded_here_are_left_to_others(self, make_store: MakeStore) -> None:
+        """Those due long enough are not left any longer, and none is in the way of another."""
+        store = await make_store()
+
+        def fill(tx: Tx) -> list[int]:
+            added = [tx.workflows.add(a_workflow(name, origin="python")) for name in ("far", "here", "late")]
+            added.append(tx.workflows.add(a_workflow("rest")))
+            ids = [one for one in added if one is not None]
+            tx.alarms.set_many([_alarm(one, NOW - 5 + n) for n, one in enumerate(ids)])
+            return ids
+
+        far, here, late, rest = await store.write(fill)
+
+        async def due(left_by: int, loaded: list[str], limit: int = 9) -> list[int]:
+            rows = await store.write(
+                lambda tx: tx.workflows.due_here(now=NOW, left_by=left_by, loaded=loaded, limit=limit)
+            )
+            return [row.workflow_id for row in rows]
+
+        assert await due(NOW - 10, []) == [rest]
+        assert await due(NOW - 10, ["here", "gone"]) == [here, rest]
+        assert await due(NOW - 5, ["here"]) == [far, here, rest]
+        assert await due(NOW, []) == [far, here, late, rest]
+        assert await due(NOW - 10, ["late"], limit=1) == [late]
+        active = await store.read(lambda tx: tx.workflows.of_python(limit=2))
+        assert [row.name for row in active] == ["far", "here"]
+
+    async def test_processes_that_loaded_workflows_are_known(self, make_store: MakeStore) -> None:
+        """One row for each workflow and process, written again when it ends."""
+        store = await make_store()
+        one = Loaded("inbox", "node", "é", 7, "boot/1", "flows.py", NOW, None)
+        other = one._replace(pid=8, loaded_at=NOW - 1)
+        await store.write(lambda tx: tx.workflows.save_loaded([one, other, one._replace(workflow="a")]))
+        await store.write(lambda tx: tx.workflows.save_loaded([one._replace(ended_at=NOW + 5)]))
+        rows = await store.read(lambda tx: tx.workflows.loaded())
+        assert rows == [one._replace(workflow="a"), other, one._replace(ended_at=NOW + 5)]
+        await store.write(lambda tx: tx.workflows.forget_loaded(other))
+        assert len(await store.read(lambda tx: tx.workflows.loaded())) == 2
+
+    async def test_feeds_are_kept_while_they_are_seen(self, make_store: MakeStore) -> None:
+        """One row for each consumer and topic."""
+        store = await make_store()
+        feeds = [Feed(1, "c", 2, "mail", NOW), Feed(2, "c", 1, "é", NOW - 9)]
+        await store.write(lambda tx: tx.workflows.save_feeds(feeds))
+        await store.write(lambda tx: tx.workflows.save_feeds([feeds[0]._replace(seen_at=NOW + 1)]))
+        assert await store.read(lambda tx: tx.workflows.feeds(since=NOW - 9)) == [
+            feeds[0]._replace(seen_at=NOW + 1),
+            feeds[1],
+        ]
+        assert await store.write(lambda tx: tx.workflows.forget_feeds(before=NOW)) == 1
+        assert len(await store.read(lambda tx: tx.workflows.feeds(since=0))) == 1
 
     async def test_handlers_and_topics_are_written_and_written_again(self, make_store: MakeStore) -> None:
         """Handlers are ordered by place, topics by name, separately for each workflow."""
@@ -261,6 +324,69 @@ class TestMessages:
         }
         assert await store.read(lambda tx: tx.messages.pending(two, "t", "c", limit=9)) == [same[2]]
 
+    async def test_a_payload_is_stored_once_for_all_consumers(self, make_store: MakeStore) -> None:
+        """Every way of reading shows it; whatever becomes of one consumer's message, the others keep it."""
+        store = await make_store()
+        (one,) = await store.write(lambda tx: _add(tx, "a"))
+        rows = [a_message(one, "t", "m", n, consumer=name, payload='"long"') for n, name in enumerate("cde", start=1)]
+        await store.write(lambda tx: tx.messages.put_many([*rows, a_message(one, "t", "n", 4, payload='"own"')]))
+        assert await _stored_payloads(store) == ["", "", "", '"long"', '"own"']
+        assert await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=3)) == rows
+        assert await store.read(lambda tx: tx.messages.pending(one, "t", "d", limit=9)) == [rows[1]]
+        held = rows[0]._replace(status="reserved", run_id=5)
+        await store.write(lambda tx: tx.messages.save_many([held]))
+        assert await store.read(lambda tx: tx.messages.of_run(5)) == [held]
+        await store.write(lambda tx: tx.messages.hand_over(one, "t", "e", "f"))
+        assert await store.read(lambda tx: tx.messages.pending(one, "t", "f", limit=9)) == [
+            rows[2]._replace(consumer="f")
+        ]
+        assert await _stored_payloads(store) == ["", "", "", '"long"', '"own"']
+
+    async def test_another_payload_is_stored_beside_the_first_while_a_consumer_has_that(
+        self, make_store: MakeStore
+    ) -> None:
+        """Publishing again changes what is pending; what no row refers to any more is deleted."""
+        store = await make_store()
+        (one,) = await store.write(lambda tx: _add(tx, "a"))
+        rows = [a_message(one, "t", "m", n, consumer=name, payload='"first"') for n, name in enumerate("cde", start=1)]
+        await store.write(lambda tx: tx.messages.put_many(rows))
+        second = [row._replace(seq=row.seq + 3, payload='"second"') for row in rows[1:]]
+        await store.write(lambda tx: tx.messages.put_many(second))
+        assert await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9)) == [rows[0], *second]
+        assert await _stored_payloads(store) == ["", "", "", '"first"', '"second"']
+        third = [row._replace(seq=row.seq + 6, payload='"third"') for row in rows]
+        await store.write(lambda tx: tx.messages.put_many(third))
+        assert await _stored_payloads(store) == ["", "", "", '"third"']
+        alone = [row._replace(seq=row.seq + 9, payload=f'"{row.consumer}"') for row in rows]
+        await store.write(lambda tx: tx.messages.put_many(alone))
+        assert await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9)) == alone
+        assert await _stored_payloads(store) == ['"c"', '"d"', '"e"']
+
+    async def test_a_shared_payload_is_deleted_with_its_last_message(self, make_store: MakeStore) -> None:
+        """By the pruning of runs, and with a deleted workflow."""
+        store = await make_store()
+
+        def put(tx: Tx) -> list[int]:
+            ids = _add(tx, "kept", "deleted")
+            session = tx.sessions.add(NewSession(ids[0], "event", NOW, "[]"))
+            tx.sessions.add_runs([a_handler_run(run_id, session) for run_id in (1, 2)])
+            for workflow_id in ids:
+                rows = [a_message(workflow_id, "t", "m", n, consumer=f"c{n}", payload='"long"') for n in (1, 2)]
+                tx.messages.put_many([row._replace(status="consumed", run_id=row.place) for row in rows])
+            return ids
+
+        _, deleted = await store.write(put)
+        assert await _stored_payloads(store) == ["", "", "", "", '"long"', '"long"']
+        await store.write(lambda tx: tx.sessions.prune(limit=1))
+        assert await _stored_payloads(store) == ["", "", '"long"', '"long"']
+        await store.write(
+            lambda tx: tx.workflows.save_many([tx.workflows.lock([deleted])[deleted]._replace(deleted_at=NOW)])
+        )
+        await store.write(lambda tx: tx.workflows.forget_deleted(limit=1))
+        assert await _stored_payloads(store) == ["", '"long"']
+        await store.write(lambda tx: tx.sessions.prune(limit=1))
+        assert await _stored_payloads(store) == []
+
     async def test_messages_are_handed_over_to_another_consumer(self, make_store: MakeStore) -> None:
         """In any status; the messages the other one already has are unchanged, and so are other topics."""
         store = await make_store()
@@ -354,6 +480,35 @@ class TestMessages:
         found = await store.read(lambda tx: tx.messages.waiting_since(before=NOW + 9, limit=9))
         assert found == [Waiting("b", "u", "d", 0, NOW + 2), Waiting("a", "t", "c", 1, NOW + 5)]
         assert await store.read(lambda tx: tx.messages.waiting_since(before=NOW + 9, limit=1)) == found[:1]
+
+
+class TestClockSteps:
+    """What is asked of the ledger when the clock went back."""
+
+    async def test_times_that_ran_are_told_by_handler(self, make_store: MakeStore) -> None:
+        """Those in the span, besides runs that are tried again; and the gaps that reach beyond an instant."""
+        store = await make_store()
+
+        def put(tx: Tx) -> None:
+            rows = [
+                closed(1, NOW, schedule_id=-1, occurrence=-1, planned_at=NOW),
+                closed(2, NOW, schedule_id=-1, occurrence=-2, planned_at=NOW + 5),
+                closed(3, NOW, schedule_id=-1, occurrence=-3, planned_at=NOW + 5, outcome="failed"),
+                closed(4, NOW, schedule_id=-1, occurrence=-4, planned_at=NOW + 7, outcome="unknown"),
+                closed(5, NOW, schedule_id=-1, occurrence=-5, planned_at=NOW + 8),
+                closed(6, NOW, schedule_id=-1, occurrence=-6, planned_at=NOW + 9),
+                a_gap(7, NOW - 9, NOW, 2, schedule_id=-1, occurrence=-7),
+                a_gap(8, NOW - 9, NOW + 1, 2, schedule_id=-1, occurrence=-8),
+            ]
+            put_runs(tx, *rows)
+            tx.sessions.add_runs(
+                [a_handler_run(row.run_id, 1, handler="d" if row.run_id == 5 else "c") for row in rows[:6]]
+            )
+
+        await store.write(put)
+        found = await store.read(lambda tx: tx.sessions.taken(-1, "c", since=NOW + 1, until=NOW + 8))
+        assert found == frozenset({NOW + 5})
+        assert await store.read(lambda tx: tx.sessions.gaps_ahead(-1, after=NOW)) == [8]
 
 
 class TestSessions:

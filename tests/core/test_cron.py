@@ -51,6 +51,41 @@ def test_other_spellings_mean_the_same(name: str, same_as: str) -> None:
     assert following(name, 20) == following(same_as, 20)
 
 
+@pytest.mark.parametrize(
+    ("expression", "same_as"),
+    [
+        ("0 7-7/1 * * *", "0 7 * * *"),
+        ("5-5/3 * * * *", "5 * * * *"),
+        ("0-0/2 * * * *", "0 * * * *"),
+        ("5-5/3 0 9 * * *", "5 0 9 * * *"),
+        ("0 0-0/2 * * *", "0 0 * * *"),
+        ("0 0 7-7/1 * *", "0 0 7 * *"),
+        ("0 0 1 5-5/3 *", "0 0 1 5 *"),
+        ("0 0 1 JAN-JAN/2 *", "0 0 1 1 *"),
+        ("0 0 1 jan-1/2 *", "0 0 1 1 *"),
+        ("0 0 * * 0-0/2", "0 0 * * 0"),
+        ("0 0 * * 5-5/1", "0 0 * * 5"),
+        ("0 0 * * 7-7/1", "0 0 * * 7"),
+        ("0 0 * * MON-MON/2", "0 0 * * 1"),
+        ("0 07-7/1 * * *", "0 7 * * *"),
+        ("0 7-7/1,20-20/3 * * *", "0 7,20 * * *"),
+        ("0 7-7 * * *", "0 7 * * *"),
+        ("0 7-9/1 * * *", "0 7,8,9 * * *"),
+        ("0 7/8 * * *", "0 7,15,23 * * *"),  # a value with a step, without an end, goes on to the end of the field
+        ("0 0 * * 6-7/1", "0 0 * * 6,0"),
+    ],
+)
+def test_a_range_of_one_value_with_a_step_is_this_value(expression: str, same_as: str) -> None:
+    """In every field, as in cron: the step starts at the first value and goes no further than the last."""
+    assert following(expression, 30) == following(same_as, 30)
+
+
+@pytest.mark.parametrize("expression", ["0 7-7/0 * * *", "0 7-7/ * * *", "0 7-7/x * * *", "0 24-24/1 * * *"])
+def test_such_a_range_must_be_valid(expression: str) -> None:
+    with pytest.raises(Invalid, match=r"hour '.*' is not valid"):
+        parse_cron(expression)
+
+
 def test_both_day_fields_restricted_match_by_either() -> None:
     """The first of the month, or a Monday."""
     assert following("0 0 1 * 1") == ["2026-02-01T00:00:00", "2026-02-02T00:00:00", "2026-02-09T00:00:00"]

@@ -20,6 +20,8 @@ from wakeful.core.run.runs import (
     rung_index,
     stretch,
 )
+from wakeful.core.run.settlement import Close
+from wakeful.core.run.transitions import claimed, never_begun, planned
 
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 FINAL = {"succeeded", "failed", "timedOut", "cancelled", "skipped", "missed"}
@@ -58,8 +60,16 @@ def test_nothing_but_a_waiting_run_starts_and_nothing_becomes_itself() -> None:
 
 
 def test_a_run_that_started_is_never_missed() -> None:
-    """Missed is said of what nobody began."""
-    assert not may_become("running", "missed")
+    """A claim may find that it is too late. What was sent, or tried before, is not missed."""
+    run = planned(
+        run_id=1, kind="schedule", schedule_id=1, version=1, planned_at=0, due_at=0, trigger="schedule", lane=None
+    )
+    claim = claimed(run, node_id=1, now=9, timeout=0, rung="claimed")
+    missed = never_begun(claim, Close("missed", "claimed", None, "lane"), now=9)
+    assert (missed.outcome, missed.attempt, missed.started_at, missed.rung) == ("missed", 0, None, None)
+    for begun in (claim._replace(rung="sent"), claim._replace(attempt=2)):
+        with pytest.raises(AssertionError, match="has begun"):
+            never_begun(begun, Close("missed", "claimed", None, "lane"), now=9)
 
 
 def test_rungs_rise_in_the_order_of_the_ladder() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from wakeful.core.schedule.cadence import Gap
 from wakeful.core.slot.polls import was_read
-from wakeful.core.slot.slot import Reading, Slot, SlotRules, followed, new_slot, resumed, with_key
+from wakeful.core.slot.slot import Reading, Slot, SlotRules, followed, new_slot, resumed, with_key, with_served
 from wakeful.core.slot.wakes import (
     Wake,
     WakeRing,
@@ -254,9 +254,17 @@ def test_a_run_that_is_still_sending_serves_what_comes_due_while_an_older_wake_i
 
 def test_times_of_day_that_pass_while_a_wake_is_being_sent_are_counted() -> None:
     """The wake serves them; the ledger has a row for them."""
-    assert times_meanwhile(slot(), TIMES, since=at("09:00"), now=at("13:59")) is None
-    gap = times_meanwhile(slot(), TIMES, since=at("09:00"), now=at("09:00") + DAY)
-    assert gap == Gap(at("14:00"), at("09:00") + DAY, 2, "skipped", "pending")
+    assert times_meanwhile(slot(), TIMES, since=at("09:00"), now=at("13:59")) == ()
+    gaps = times_meanwhile(slot(), TIMES, since=at("09:00"), now=at("09:00") + DAY)
+    assert gaps == (Gap(at("14:00"), at("09:00") + DAY, 2, "skipped", "pending"),)
+
+
+def test_a_time_of_day_that_was_served_before_the_clock_went_back_has_no_second_row() -> None:
+    """Neither if it passes again while another wake is being sent."""
+    served = with_served(slot(), [at("14:00")])
+    assert times_meanwhile(served, TIMES, since=at("09:00"), now=at("15:00")) == ()
+    gaps = times_meanwhile(served, TIMES, since=at("09:00"), now=at("09:00") + DAY)
+    assert gaps == (Gap(at("09:00") + DAY, at("09:00") + DAY, 1, "skipped", "pending"),)
 
 
 def test_failed_sends_serve_nothing_and_switch_waking_off_in_the_end() -> None:

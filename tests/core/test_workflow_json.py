@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sampling import examples
 from wakeful.core.errors import Invalid
-from wakeful.core.workflow.answers import WrongAnswer, read_mutated, read_prepared, read_published
+from wakeful.core.workflow.answers import Mutated, WrongAnswer, read_mutated, read_prepared, read_published
 from wakeful.core.workflow.definition_json import (
     check_workflow,
     decode_workflow,
@@ -106,11 +106,8 @@ def test_any_answer_is_read_or_said_to_be_wrong(data: Any) -> None:
             assert {one.topic for one in published.messages} <= {"mail"}
         except WrongAnswer as wrong:
             assert str(wrong)
-    try:
-        result = read_mutated(data)
-        assert result is None or json.loads(result) is not None
-    except WrongAnswer as wrong:
-        assert str(wrong)
+    mutated = read_mutated(data)
+    assert mutated.result is None or (mutated.wrong is None and json.loads(mutated.result) is not None)
 
 
 @pytest.mark.parametrize(
@@ -133,10 +130,18 @@ def test_what_is_wrong_with_a_produced_answer_is_named(data: Any, words: str) ->
 
 
 def test_the_rights_of_the_phases_are_kept() -> None:
-    """`prepare` cannot publish or keep state, `mutate` can do neither and cannot reserve."""
+    """`prepare` cannot publish or keep state, `mutate` can do neither and cannot reserve; but what it did is done."""
     with pytest.raises(WrongAnswer, match="messages, which this phase does not allow"):
         read_prepared({"reservations": [], "messages": [{"topic": "mail", "id": "a"}]}, subscribe=["mail"])
     with pytest.raises(WrongAnswer, match="state, which this phase does not allow"):
         read_prepared({"reservations": [], "state": {"n": 1}}, subscribe=["mail"])
-    with pytest.raises(WrongAnswer, match="messages, which this phase does not allow"):
-        read_mutated({"messages": [{"topic": "mail", "id": "a"}]})
+    mutated = read_mutated({"messages": [{"topic": "mail", "id": "a"}], "result": 1})
+    assert mutated.result is None
+    assert "the side effect happened" in str(mutated.wrong) and "messages, which mutate does not" in str(mutated.wrong)
+
+
+def test_what_a_service_returned_is_the_result_whatever_its_fields_are_called() -> None:
+    """An issue that was created has a `state`, and it is not the state of the workflow."""
+    created = {"id": 7, "state": "open"}
+    assert read_mutated(created) == Mutated(json.dumps(created, separators=(",", ":")))
+    assert read_mutated({"result": 1, "state": {"n": 1}}).result is None

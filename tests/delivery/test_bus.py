@@ -19,7 +19,7 @@ async def test_a_program_hears_every_stream_or_one(world: World) -> None:
     bench.on_stream("deliveries", deliveries.append)
     await bench.start()
     await bench.add("tick", every("1h"), call=Bot(world))
-    await bench.delivering.send("hello")
+    await bench.people.send("hello")
     await world.sleep("2h30m")
     assert [event.what for event in deliveries] == ["queued", "delivered"]
     assert {event.stream for event in all_of_them} >= {"runs", "schedules", "deliveries"}
@@ -37,11 +37,11 @@ async def test_a_program_hears_every_stream_or_one(world: World) -> None:
 async def test_one_may_subscribe_while_it_runs(world: World) -> None:
     """And hears of what comes from then on."""
     app, _ = await reachable(world, "phone")
-    await app.delivering.send("before")
+    await app.people.send("before")
     await world.settle()
     heard: list[Event] = []
     app.on_stream("deliveries", heard.append)
-    await app.delivering.send("after")
+    await app.people.send("after")
     await world.settle()
     assert [event.what for event in heard] == ["queued", "delivered"]
 
@@ -72,10 +72,10 @@ async def test_every_step_of_a_delivery_is_told_and_its_text_is_not(world: World
     heard: list[Event] = []
     app.on_stream("deliveries", heard.append)
     app.on_stream("incidents", heard.append)
-    made = await app.delivering.send("my secret")
+    made = await app.people.send("my secret")
     await world.sleep("1h")
     people["phone"].usual = None
-    await app.delivering.retry(made.id)
+    await app.people.retry(made.id)
     await world.settle()
     assert [event.what for event in heard if event.data.get("delivery") == made.number] == [
         "queued",
@@ -102,7 +102,7 @@ async def test_the_library_alone_has_it_too(tmp_path: Any) -> None:
     app.on(heard.append)
     unregister = app.register_channel("here", None, deliver)
     async with app:
-        await app.delivering.send("hello")
+        await app.people.send("hello")
         async with asyncio.timeout(PATIENCE):
             await got.wait()
             while "delivered" not in [event.what for event in heard]:

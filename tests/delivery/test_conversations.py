@@ -31,6 +31,7 @@ from wakeful.ports.channel import (
     Refused,
     Sent,
 )
+from wakeful.ports.meta import Meta
 
 pytestmark = pytest.mark.promise
 
@@ -41,6 +42,7 @@ class Line:
     """A channel on which people can be heard: what is put on it, to whoever listens from that mark on."""
 
     kind = "line"
+    address = ""
     to: str | None = None
 
     def __init__(self, *said: IncomingMessage) -> None:
@@ -78,7 +80,7 @@ async def test_a_message_that_is_refused_does_not_silence_those_after_it(world: 
         IncomingMessage("3", "ben", "\x07"),
     )
     bench = await beating(world, voice, QUIET, channels=lambda *_: {"line": line})
-    assert bench.is_started
+    assert bench._is_started
     await world.sleep("1m")
     assert voice.heard[-1] == "hi"
     assert line.sent[-1] == "hello"
@@ -98,7 +100,7 @@ async def test_what_another_process_took_meanwhile_is_not_taken_again(world: Wor
     line.gate.clear()
     app = await beating(world, voice, QUIET, channels=lambda *_: {"line": line})
     await world.sleep("1s")
-    await app.parts.store.write(lambda tx: tx.meta.set("heard:line", "8"))
+    await app.parts.store.write(lambda tx: tx[Meta].set("heard:line", "8"))
     line.gate.set()
     await world.sleep("30s")
     assert voice.heard == ["and me"]
@@ -115,14 +117,14 @@ async def test_another_agent_begins_the_conversation_anew(world: World) -> None:
         seen.append((sessions[fire.schedule_id].session_id, fire.slug))
         if len(seen) == 2:  # the agent is changed while it works
             await app.feature.follow(replace(QUIET, agent="other"))  # type: ignore[attr-defined]
-            await app.message("phone", "ann", "three")
+            await app.people.receive("phone", "ann", "three")
         return Done(reply="yes", session_id=f"session-{len(seen)}")
 
     app = await beating(world, Voice(world, answer), QUIET, said=[])
     for text in ("one", "two"):
-        await app.message("phone", "ann", text)
+        await app.people.receive("phone", "ann", text)
         await world.sleep("10s")
-    await app.message("phone", "ann", "four")
+    await app.people.receive("phone", "ann", "four")
     await world.sleep("10s")
     # With the first agent its session is kept; the other begins without any, and then keeps its own.
     assert [given for given, _ in seen] == [None, "session-1", None, "session-3"]
@@ -134,10 +136,10 @@ async def test_a_message_on_a_channel_nobody_has_is_refused_by_name(world: World
     voice = Voice(world)
     app = await beating(world, voice, QUIET, said=[])
     with pytest.raises(NotFound, match=r"there is no channel 'pigeon'; write last or one of phone, inbox"):
-        await app.message("pigeon", "ann", "hello?")
+        await app.people.receive("pigeon", "ann", "hello?")
     await world.sleep("1m")
     assert voice.heard == []
-    assert (await app.delivering.channels()).last is None
+    assert (await app.people.channels()).last is None
 
 
 @virtual
@@ -149,7 +151,7 @@ async def test_where_a_person_was_last_heard_the_next_turn_speaks(world: World) 
     bench = await beating(world, voice, QUIET)
     for name, person in people.items():
         bench.register_channel(name, None, person)
-    await bench.message("phone", "ann", "hi")
+    await bench.people.receive("phone", "ann", "hi")
     await world.sleep("1s")
     await bench.request_wake("manual")
     await world.sleep("1s")
@@ -165,18 +167,18 @@ async def test_dead_letters_are_a_finding_of_the_doctor(world: World) -> None:
     people["phone"].usual = Refused("no such number")
 
     async def found() -> Any:
-        return next(one for one in (await app.health()).findings if one.name == "deliveries")
+        return next(one for one in (await app.system.health()).findings if one.name == "deliveries")
 
     assert (await found()).level == "ok"
     for text in ("a", "b"):
-        await app.deliver(text, channel="phone")
+        await app.people.send(text, channel="phone")
     await world.sleep("1s")
     seen = await found()
     assert (seen.level, seen.sentence) == ("warn", "dead letters: 2 to phone")
     assert "wakeful outbox retry ID" in seen.cure
     people["phone"].usual = None
-    for one in await app.delivering.page(status="dead"):
-        await app.delivering.retry(one.id)
+    for one in (await app.people.deliveries(status="dead")).deliveries:
+        await app.people.retry(one.id)
     await world.sleep("1s")
     assert (await found()).level == "ok"
 

@@ -40,6 +40,7 @@ class RadioChannel:
     """The account as one node sees it."""
 
     kind = "radio"
+    address = ""
     to: str | None = None
 
     def __init__(self, world: World, radio: Radio, node: str) -> None:
@@ -85,7 +86,9 @@ async def tuned(world: World, radio: Radio, name: str = "node", *, is_answered: 
 
 async def findings(app: Bench) -> list[str]:
     """What `/healthz` says of channels."""
-    return [one.sentence for one in (await app.health()).findings if one.name == "channels" and one.level == "warn"]
+    return [
+        one.sentence for one in (await app.system.health()).findings if one.name == "channels" and one.level == "warn"
+    ]
 
 
 @virtual
@@ -123,7 +126,7 @@ async def test_trouble_is_kept_in_the_store_until_it_is_over(world: World) -> No
     (said,) = await findings(app)
     assert said == "radio: no messages have been received since 2026-01-01T00:00:00.000Z: HTTP 409 Conflict"
     assert await findings(other) == [said]
-    (channel, _) = (await other.delivering.channels()).channels
+    (channel, _) = (await other.people.channels()).channels
     assert [(one.sentence, one.cure) for one in channel.findings] == [(said, "end the other one")]
     await app.stop()
     await other.stop()
@@ -144,12 +147,12 @@ async def test_strangers_are_named_for_a_day_and_not_when_they_are_allowed(world
         radio.says(None, unknown=Sender(f"{n}", f"Stranger {n}"))
     radio.says(None, unknown=Sender("29", "Stranger 29"))
     await world.sleep("5s")
-    (channel, _) = (await app.delivering.channels()).channels
+    (channel, _) = (await app.people.channels()).channels
     assert len(channel.findings) == 20
     assert "Stranger 29 (id 29) wrote without permission, 2 times, last at 2026-" in channel.findings[0].sentence
     assert len(await findings(app)) == 11  # ten, and that there are more
     radio.allowed.add("29")
-    (channel, _) = (await app.delivering.channels()).channels
+    (channel, _) = (await app.people.channels()).channels
     assert len(channel.findings) == 19
     radio.looks_every = HOUR
     await world.sleep("1d")
@@ -176,6 +179,6 @@ async def test_whoever_cannot_be_answered_is_told_once(world: World) -> None:
         "Your message could not be answered: no agent is configured to answer messages; "
         "enable the heartbeat under [heartbeat]"
     ]
-    last = (await app.delivering.channels()).last
+    last = (await app.people.channels()).last
     assert last is not None
     assert (last.channel, last.to) == ("radio", "ann")

@@ -78,14 +78,14 @@ async def test_an_alert_about_a_broken_channel_goes_elsewhere(world: World) -> N
     app, people = await reachable(world, "phone", "mail")
     people["phone"].usual = DOWN
     for n in range(3):
-        await app.delivering.send(f"x{n}", channel="phone", to=str(n))
+        await app.people.send(f"x{n}", channel="phone", to=str(n))
     await world.sleep("1h")
     (alert,) = people["mail"].got
     assert alert.startswith(
         "A message to phone could not be delivered: it is down. Send it again: wakeful outbox retry "
     )
     people["phone"].usual = None
-    await app.delivering.send("y", channel="phone")
+    await app.people.send("y", channel="phone")
     await world.settle()
     notes = [text for person in people.values() for text in person.got if "recovered after" in text]
     assert len(notes) == 1
@@ -93,18 +93,38 @@ async def test_an_alert_about_a_broken_channel_goes_elsewhere(world: World) -> N
 
 
 @virtual
+async def test_the_incident_ends_when_its_last_dead_letter_is_discarded(world: World) -> None:
+    """Before that, it names a message that is still there. Nobody is told that the channel works again."""
+    app, people = await reachable(world, "phone", "mail")
+    people["phone"].usual = DOWN
+    for n in range(2):
+        await app.people.send(f"x{n}", channel="phone", to=str(n))
+    await world.sleep("2h")
+    told = len(people["mail"].got)
+    for left in (1, 0):
+        (named,) = [one.text.rpartition(" ")[2] for one in (await app.people.alerts(is_open=True)).alerts]
+        assert named in [one.id for one in (await app.people.deliveries(status="dead")).deliveries]
+        await app.people.discard(named)
+        alerts = (await app.people.alerts(is_open=True)).alerts
+        assert len([one for one in alerts if one.incident == "delivery:phone"]) == left
+    assert [item for item in (await app.people.today()).attention if item.level == "bad"] == []
+    await world.sleep("1h")
+    assert len(people["mail"].got) == told
+
+
+@virtual
 async def test_when_every_channel_is_broken_the_inbox_has_it_all_and_nothing_goes_in_circles(world: World) -> None:
     """One alert for each channel, the alerts themselves included."""
     app, people = await reachable(world, "phone", "mail", "chat", usual=DOWN)
-    await app.delivering.send("x")
+    await app.people.send("x")
     await world.sleep("1d")
-    items, _ = await app.delivering.inbox()
+    items = (await app.people.inbox()).items
     assert len(items) == 1
     assert "could not be delivered" in items[0].text
-    dead = await app.delivering.page(status="dead")
+    dead = (await app.people.deliveries(status="dead")).deliveries
     assert sorted(row.channel for row in dead) == ["chat", "mail", "phone"]
     assert {row.purpose for row in dead} == {"message", "alert"}
-    assert len(await app.delivering.page(limit=1_000)) == 4
+    assert len((await app.people.deliveries(limit=1_000)).deliveries) == 4
     names = [name for (name,) in world.query("SELECT name FROM incidents WHERE closed_at IS NULL ORDER BY name")]
     assert names == ["delivery:chat", "delivery:mail", "delivery:phone"]
     assert all(len(person.letters) == 6 for person in people.values())

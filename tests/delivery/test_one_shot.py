@@ -41,8 +41,8 @@ async def test_it_is_tried_four_times_reported_at_once_and_explained(world: Worl
     sentence = (await app.why("ask")).sentence
     assert "the model is down" in sentence
     assert "4 attempts" in sentence
-    (alert,) = [one.to_json() for one in await app.alerts(is_open=True)]
-    assert (alert["slug"], alert["text"]) == ("ask", text.removeprefix("ask: "))
+    (alert,) = (await app.people.alerts(is_open=True)).alerts
+    assert (alert.slug, alert.text) == ("ask", text.removeprefix("ask: "))
     view = await app.get("ask")
     assert (view.health, view.status) == ("failing", "done")
 
@@ -51,9 +51,9 @@ async def test_it_is_tried_four_times_reported_at_once_and_explained(world: Worl
 async def test_it_is_failing_until_someone_acknowledges_it(world: World) -> None:
     """That is not reported, and the ledger keeps what happened."""
     app, person, _ = await failed_for_good(world)
-    await app.acknowledge("ask")
+    await app.schedules.acknowledge("ask")
     assert (await app.get("ask")).health == "off"
-    assert await app.alerts(is_open=True) == []
+    assert (await app.people.alerts(is_open=True)).alerts == []
     assert len(person.got) == 1
     assert [run.outcome for run in await app.runs("ask")] == ["failed"]
 
@@ -63,7 +63,7 @@ async def test_removing_it_ends_its_incident(world: World) -> None:
     """Nothing about it is left open."""
     app, person, _ = await failed_for_good(world)
     await app.remove("ask")
-    assert await app.alerts(is_open=True) == []
+    assert (await app.people.alerts(is_open=True)).alerts == []
     assert len(person.got) == 1
 
 

@@ -39,10 +39,10 @@ async def test_an_outage_is_reported_once_with_what_was_missed_and_caught_up(wor
     (text,) = person.got
     assert text.startswith("Wakeful was not running from 2026-01-01T00:1")
     assert "3 runs were missed, 1 run was caught up: x." in text
-    (alert,) = [one.to_json() for one in await app.alerts()]
-    assert alert["incident"].startswith("outage:outage:")
-    assert alert["endedAt"] is not None
-    assert next(one for one in (await app.health()).findings if one.name == "alerts").level == "ok"
+    (alert,) = (await app.people.alerts()).alerts
+    assert alert.incident.startswith("outage:outage:")
+    assert alert.ended_at is not None
+    assert next(one for one in (await app.system.health()).findings if one.name == "alerts").level == "ok"
 
 
 @virtual
@@ -74,7 +74,7 @@ async def test_an_orderly_stop_is_named_as_such_and_reported_once_a_day(world: W
     await world.sleep("1h")
     (text,) = person.got
     assert text.startswith("Wakeful was stopped (wakeful down) from ")
-    assert len(await app.alerts()) == 3
+    assert len((await app.people.alerts()).alerts) == 3
 
 
 @pytest.mark.parametrize("nights", [pytest.param(nights, marks=pytest.mark.torture) for nights in (3, 30)])
@@ -123,9 +123,9 @@ async def test_a_week_off_replays_nothing_however_often_it_starts(world: World) 
     """36, OC#29106: what arrived is not sent again, what is a week old is a dead letter with its text, refused ones are
     not tried again; and the one alert says which channel it was about."""
     app, people = await reachable(world, "phone", "mail")
-    await app.delivering.send("arrived", channel="mail")
+    await app.people.send("arrived", channel="mail")
     people["phone"].usual = RuntimeError("down")
-    await app.delivering.send("last week's news", channel="phone")
+    await app.people.send("last week's news", channel="phone")
     await world.sleep("1m")
     await app.kill()
     await world.sleep(8 * DAY)

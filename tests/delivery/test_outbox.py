@@ -21,11 +21,11 @@ DOWN = Unsent("it is down")
 async def test_a_text_arrives_at_once_and_is_acknowledged(world: World) -> None:
     """Written, claimed, sent, noted: without any time passing."""
     app, people = await reachable(world, "phone")
-    made = await app.delivering.send("hello")
+    made = await app.people.send("hello")
     assert (made.status, made.channel, made.attempts) == ("pending", "phone", 0)
     await world.settle()
     assert people["phone"].got == ["hello"]
-    seen = await app.delivering.get(made.id)
+    seen = await app.people.delivery(made.id)
     assert (seen.status, seen.attempts, seen.last_error, seen.next_attempt_at) == ("delivered", 1, None, None)
     assert people["phone"].ids == [made.id]
     assert seen.ended_at is not None
@@ -36,7 +36,7 @@ async def test_it_is_written_before_it_is_sent(world: World) -> None:
     """The row and its attempt are in the database while the receiver still thinks about it."""
     seen: list[Any] = []
     app, _ = await reachable(world, "phone", usual=lambda _: seen.append(statuses(world)))
-    await app.delivering.send("hello")
+    await app.people.send("hello")
     await world.settle()
     assert seen == [[("hello", "pending", 1)]]
 
@@ -45,12 +45,12 @@ async def test_it_is_written_before_it_is_sent(world: World) -> None:
 async def test_retries_follow_the_ladder_and_then_it_is_a_dead_letter(world: World) -> None:
     """5 s, 25 s, 2 min, 10 min, 10 min: six attempts under one id, and the text is kept (note 37)."""
     app, people = await reachable(world, "phone", usual=DOWN)
-    made = await app.delivering.send("hello")
+    made = await app.people.send("hello")
     await world.sleep("1h")
     phone = people["phone"]
     assert [at[-8:] for at in phone.at] == ["00:00:00", "00:00:05", "00:00:30", "00:02:30", "00:12:30", "00:22:30"]
     assert set(phone.ids) == {made.id}
-    seen = await app.delivering.get(made.id)
+    seen = await app.people.delivery(made.id)
     assert (seen.status, seen.attempts, seen.last_error, seen.text) == ("dead", 6, "it is down", "hello")
 
 
@@ -58,12 +58,12 @@ async def test_retries_follow_the_ladder_and_then_it_is_a_dead_letter(world: Wor
 async def test_how_often_is_a_setting(world: World) -> None:
     """No retries: one attempt."""
     app, people = await reachable(world, "phone", usual=DOWN, delivery=DeliveryLimits(retries_max=0))
-    await app.delivering.send("hello")
+    await app.people.send("hello")
     await world.sleep("1h")
     assert len(people["phone"].letters) == 1
-    app.delivering.change(limits=DeliveryLimits(retries_max=7))
+    app._delivery.change(limits=DeliveryLimits(retries_max=7))
     people["phone"].letters.clear()
-    await app.delivering.send("again")
+    await app.people.send("again")
     await world.sleep("3h")
     assert len(people["phone"].letters) == 8
 
@@ -72,10 +72,10 @@ async def test_how_often_is_a_setting(world: World) -> None:
 async def test_a_permanent_error_is_a_dead_letter_at_once(world: World) -> None:
     """The same would happen again."""
     app, people = await reachable(world, "phone", usual=Refused("no such chat"))
-    made = await app.delivering.send("hello")
+    made = await app.people.send("hello")
     await world.sleep("1h")
     assert len(people["phone"].letters) == 1
-    assert (await app.delivering.get(made.id)).last_error == "no such chat"
+    assert (await app.people.delivery(made.id)).last_error == "no such chat"
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(90 * SECOND, 90 * SECOND), (SECOND, 5 * SECOND), (3 * HOUR, 3 * HOUR)])
@@ -85,12 +85,12 @@ async def test_a_receiver_that_asks_to_be_left_alone_is(world: World, asked: int
     app, people = await reachable(world, "phone")
     people["phone"].script = [lambda _: Unsent("slow down", retry_at=world.now + asked)]
     began = world.now
-    made = await app.delivering.send("hello")
+    made = await app.people.send("hello")
     await world.sleep(waited - 1)
     assert people["phone"].got == []
     await world.sleep(1)
     assert people["phone"].got == ["hello"]
-    ended = (await app.delivering.get(made.id)).ended_at
+    ended = (await app.people.delivery(made.id)).ended_at
     assert ended is not None
     assert round(ended.timestamp() * 1000) == began + waited
 
@@ -101,9 +101,9 @@ async def test_order_is_kept_per_channel_and_recipient(world: World) -> None:
     app, people = await reachable(world, "phone", "mail")
     people["phone"].usual = lambda letter: DOWN if letter.text.startswith("a") else None
     for text in ("a1", "b1", "a2", "b2"):
-        await app.delivering.send(text, channel="phone", to="7")
-    await app.delivering.send("other person", channel="phone", to="8")
-    await app.delivering.send("other channel", channel="mail")
+        await app.people.send(text, channel="phone", to="7")
+    await app.people.send("other person", channel="phone", to="8")
+    await app.people.send("other channel", channel="mail")
     await world.settle()
     assert people["phone"].got == ["other person"]
     assert people["mail"].got == ["other channel"]
@@ -121,7 +121,7 @@ async def test_an_addressee_gets_one_at_a_time(world: World) -> None:
     """Slowly and in order, while others get theirs."""
     app, people = await reachable(world, "phone", usual=10 * SECOND)
     for n in range(5):
-        await app.delivering.send(str(n), to="7")
+        await app.people.send(str(n), to="7")
     await world.sleep("55s")
     assert people["phone"].got == ["0", "1", "2", "3", "4"]
     assert people["phone"].under_way_max == 1
@@ -132,12 +132,12 @@ async def test_what_is_too_old_is_not_sent(world: World) -> None:
     """A day, unless the settings say otherwise; it stays as a dead letter with its error (note 36)."""
     app, people = await reachable(world, "phone", delivery=DeliveryLimits(age_max=HOUR))
     people["phone"].usual = lambda _: Unsent("slow down", retry_at=world.now + DAY)
-    made = await app.delivering.send("old")
-    await app.delivering.send("behind it", to="8")
+    made = await app.people.send("old")
+    await app.people.send("behind it", to="8")
     await world.sleep("59m")
-    assert (await app.delivering.get(made.id)).status == "pending"
+    assert (await app.people.delivery(made.id)).status == "pending"
     await world.sleep("1m")
-    seen = await app.delivering.get(made.id)
+    seen = await app.people.delivery(made.id)
     assert (seen.status, seen.last_error) == ("dead", "not delivered within 1h; the last error: slow down")
     assert len(people["phone"].letters) == 2  # one each; the alert goes elsewhere
 
@@ -146,20 +146,20 @@ async def test_what_is_too_old_is_not_sent(world: World) -> None:
 async def test_a_dead_letter_is_sent_again_by_hand(world: World) -> None:
     """From the start, under the same id; one that waits goes at once; one that arrived does not go twice."""
     app, people = await reachable(world, "phone", usual=DOWN)
-    made = await app.delivering.send("hello")
+    made = await app.people.send("hello")
     await world.sleep("1h")
-    assert (await app.delivering.get(made.id)).status == "dead"
-    again = await app.delivering.retry(made.id)
+    assert (await app.people.delivery(made.id)).status == "dead"
+    again = await app.people.retry(made.id)
     assert (again.status, again.attempts, again.id) == ("pending", 0, made.id)
     await world.settle()
     assert len(people["phone"].letters) == 7
     people["phone"].usual = None
-    await app.delivering.retry(str(made.number))
+    await app.people.retry(str(made.number))
     await world.settle()
     assert people["phone"].got[0] == "hello"
     assert set(people["phone"].ids[:8]) == {made.id}
     with pytest.raises(Conflict, match="was already delivered"):
-        await app.delivering.retry(made.id)
+        await app.people.retry(made.id)
 
 
 @virtual
@@ -167,26 +167,26 @@ async def test_what_is_discarded_is_gone_and_what_is_behind_it_goes(world: World
     """Pending or dead; an unknown one is said to be unknown."""
     app, people = await reachable(world, "phone")
     people["phone"].usual = lambda letter: DOWN if letter.text == "stuck" else None
-    stuck = await app.delivering.send("stuck")
-    await app.delivering.send("next")
+    stuck = await app.people.send("stuck")
+    await app.people.send("next")
     await world.settle()
     assert people["phone"].got == []
-    await app.delivering.discard(stuck.id)
+    await app.people.discard(stuck.id)
     await world.settle()
     assert people["phone"].got == ["next"]
     for unknown in (stuck.id, "999", f"{'0' * 12}-1", "x", "-1", "٣", "9" * 30):
         with pytest.raises(NotFound):
-            await app.delivering.discard(unknown)
+            await app.people.discard(unknown)
 
 
 @virtual
 async def test_one_discarded_while_it_is_sent_leaves_nothing_behind(world: World) -> None:
     """Its answer finds no row, and the next goes all the same."""
     app, people = await reachable(world, "phone", usual=10 * SECOND)
-    made = await app.delivering.send("first")
-    await app.delivering.send("second")
+    made = await app.people.send("first")
+    await app.people.send("second")
     await world.sleep("5s")
-    await app.delivering.discard(made.id)
+    await app.people.discard(made.id)
     await world.sleep("30s")
     assert people["phone"].got == ["first", "second"]
     assert statuses(world) == [("second", "delivered", 1)]
@@ -196,8 +196,8 @@ async def test_one_discarded_while_it_is_sent_leaves_nothing_behind(world: World
 async def test_a_process_that_dies_after_sending_sends_once_more_under_the_same_id(world: World) -> None:
     """At least once: the receiver knows the second by its id."""
     app, people = await reachable(world, "phone", usual=10 * SECOND)
-    made = await app.delivering.send("hello")
-    await app.delivering.send("behind")
+    made = await app.people.send("hello")
+    await app.people.send("behind")
     await world.sleep("9s")
     await app.kill()
     phone = people["phone"]
@@ -216,8 +216,8 @@ async def test_a_process_that_dies_after_sending_sends_once_more_under_the_same_
 async def test_a_text_that_kills_its_sender_is_given_up(world: World) -> None:
     """Attempts are counted before they are made."""
     app, _ = await reachable(world, "phone", usual=10 * SECOND)
-    await app.delivering.send("poison")
-    await app.delivering.send("fine")
+    await app.people.send("poison")
+    await app.people.send("fine")
     for _ in range(6):
         await world.sleep("5s")
         await app.kill()
@@ -232,7 +232,7 @@ async def test_a_start_spends_its_budget_and_defers_the_rest(world: World) -> No
     """In order within the budget; then a pause, then the rest, still in order. What is new does not wait for it."""
     app, people = await reachable(world, "phone", "mail", usual=RuntimeError("down"))
     for n in range(100):
-        await app.delivering.send(f"{n:03}", channel="phone")
+        await app.people.send(f"{n:03}", channel="phone")
     await world.sleep("10s")
     await app.kill()
     again, people = await reachable(world, "phone", "mail", usual=SECOND)
@@ -240,7 +240,7 @@ async def test_a_start_spends_its_budget_and_defers_the_rest(world: World) -> No
     sent = len(people["phone"].got)
     assert 25 <= sent <= 61  # its first in line had to wait for its retry
     assert people["phone"].got == [f"{n:03}" for n in range(sent)]
-    await again.delivering.send("new", channel="mail")
+    await again.people.send("new", channel="mail")
     await world.sleep("2s")
     assert people["mail"].got == ["new"]
     assert len(people["phone"].got) == sent
@@ -255,13 +255,13 @@ async def test_a_channel_that_hangs_is_left_and_harms_nobody(world: World) -> No
     people["slow"].usual = HOUR
     bot = Bot(world)
     await app.add("tick", every("10s"), call=bot)
-    await app.delivering.send("x", channel="slow")
-    await app.delivering.send("y", channel="quick")
+    await app.people.send("x", channel="slow")
+    await app.people.send("y", channel="quick")
     await world.sleep("51s")
     assert people["quick"].got == ["y"]
     assert bot.began == bot.planned
     assert len(bot.began) == 5
-    assert "no answer within 50 s" in ((await app.delivering.page(status="pending"))[0].last_error or "")
+    assert "no answer within 50 s" in ((await app.people.deliveries(status="pending")).deliveries[0].last_error or "")
 
 
 @virtual
@@ -269,7 +269,7 @@ async def test_sends_are_bounded_and_nothing_waits_for_no_reason(world: World) -
     """64 at once; the others go as soon as there is room, and the engine sleeps meanwhile."""
     app, people = await reachable(world, "phone", usual=5 * SECOND)
     for n in range(200):
-        await app.delivering.send(str(n), to=str(n))
+        await app.people.send(str(n), to=str(n))
     await world.sleep("4s")
     assert people["phone"].under_way == 64
     writes = app.store.writes
@@ -285,7 +285,7 @@ async def test_a_clock_that_came_back_does_not_hold_deliveries_up(world: World) 
     """What was to be tried on the wrong clock is tried on the right one."""
     world.sleep_max = MINUTE
     app, people = await reachable(world, "phone", usual=DOWN)
-    await app.delivering.send("hello")
+    await app.people.send("hello")
     await world.sleep("31s")
     people["phone"].usual = None
     world.wall.step(-30 * MINUTE)
@@ -310,11 +310,11 @@ async def test_a_clock_that_is_moved_sends_nothing_again_while_it_is_under_way(w
     """The claim runs out by the wall, but the send goes on in this very process: nobody gets it twice."""
     world.sleep_max = MINUTE
     app, people = await reachable(world, "phone", "mail", usual=20 * SECOND)
-    await app.delivering.send("hello", channel="phone")
-    await app.delivering.send("and goodbye", channel="phone")
+    await app.people.send("hello", channel="phone")
+    await app.people.send("and goodbye", channel="phone")
     await world.sleep(5 * SECOND)
     world.clock.step(HOUR)
-    await app.delivering.send("look at the clock", channel="mail")
+    await app.people.send("look at the clock", channel="mail")
     await world.sleep(2 * MINUTE)
     assert people["phone"].got == ["hello", "and goodbye"]
     assert people["phone"].under_way_max == 1
@@ -327,11 +327,11 @@ async def test_what_was_queued_on_a_clock_that_was_ahead_does_not_wait_for_it(wo
     world.sleep_max = MINUTE
     app, people = await reachable(world, "phone", "mail", usual=20 * SECOND)
     world.clock.step(HOUR)
-    await app.delivering.send("hello", channel="phone")
-    await app.delivering.send("and goodbye", channel="phone")
+    await app.people.send("hello", channel="phone")
+    await app.people.send("and goodbye", channel="phone")
     await world.sleep(5 * SECOND)
     world.clock.step(-HOUR)
-    await app.delivering.send("look at the clock", channel="mail")
+    await app.people.send("look at the clock", channel="mail")
     await world.sleep(5 * MINUTE)
     assert people["phone"].got == ["hello", "and goodbye"]
 
@@ -345,7 +345,7 @@ async def test_a_process_that_dies_young_on_a_clock_that_was_ahead_holds_nothing
     await app.kill()
     world.clock.step(DAY)
     app, _ = await reachable(world, "phone", usual=DOWN)
-    await app.delivering.send("hello")
+    await app.people.send("hello")
     await world.settle()
     await app.kill()
     world.clock.step(-DAY)
@@ -369,7 +369,7 @@ async def test_the_ring_that_takes_the_last_room_says_that_it_is_full(world: Wor
 
     attempts.ring = heard  # type: ignore[method-assign]
     for n in range(SENDS_MAX + 6):
-        await app.deliver("hello", channel="phone", to=f"r{n}")
+        await app.people.send("hello", channel="phone", to=f"r{n}")
     await world.sleep("1s")
     taken = [rung for rung in rungs if rung.side_tasks]
     assert sum(len(rung.side_tasks) for rung in taken) == SENDS_MAX

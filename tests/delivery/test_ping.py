@@ -65,7 +65,7 @@ async def test_nothing_is_sent_while_something_is_overdue(world: World) -> None:
             tx.alarms.set_many(
                 [Alarm(ALARM_PING, 1, now, 1, None, 0), Alarm("schedule", 99, now - overdue_by, 1, None, 0)]
             )
-            side_tasks = handler.ring(tx, now=now, due_by=now, limit=1, gap_reason="outage").side_tasks
+            side_tasks = handler.ring(tx, now=now, due_by=now, limit=1, late_max=1, gap_reason="outage").side_tasks
             tx.alarms.remove_many("schedule", [99])
             return len(side_tasks)
 

@@ -35,11 +35,11 @@ async def test_two_nodes_share_one_outbox(url: str) -> None:
     async with node("a") as first, node("b") as second:
         for n in range(8):
             sender = (first, second)[n % 2]
-            await asyncio.gather(*(sender.delivering.send(str(n), channel="phone", to=f"r{r}") for r in range(6)))
+            await asyncio.gather(*(sender.people.send(str(n), channel="phone", to=f"r{r}") for r in range(6)))
         async with asyncio.timeout(120):
-            while await first.delivering.page(status="pending", limit=1):
+            while (await first.people.deliveries(status="pending", limit=1)).deliveries:
                 await asyncio.sleep(0.05)
-        rows = await second.delivering.page(limit=1_000)
+        rows = (await second.people.deliveries(limit=1_000)).deliveries
     assert {row.status for row in rows} == {"delivered"}
     assert {row.attempts for row in rows} == {1}
     assert dict(got) == {f"r{r}": [str(n) for n in range(8)] for r in range(6)}

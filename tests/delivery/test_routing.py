@@ -24,7 +24,7 @@ async def said(world: World, app: Bench, reply: Any, slug: str = "report", **opt
     await app.add(slug, every("1h"), call=top_level(answer), **options)
     run = await app.run_now(slug)
     await world.settle()
-    return await app.get_run(run.run_id)
+    return await app.ledger.get(run.run_id)
 
 
 @virtual
@@ -32,21 +32,21 @@ async def test_without_channels_everything_lies_in_the_inbox(world: World) -> No
     """It is always there."""
     app = await world.open()
     run = await said(world, app, Done(reply="all is well"), deliver={"channel": "last"})
-    (item,), unread = await app.delivering.inbox()
+    (item,), _, unread = await app.people.inbox()
     assert (item.text, item.slug, item.run_id, unread) == ("all is well", "report", run.run_id, 1)
     assert run.delivery.status == "delivered"
-    await app.delivering.mark_read(int(item.id))
-    assert (await app.delivering.inbox(unread=True)) == ([], 0)
-    await app.delivering.remove_item(int(item.id))
+    await app.people.mark_read(item.id)
+    assert (await app.people.inbox(unread=True)) == ([], None, 0)
+    await app.people.remove_item(item.id)
     with pytest.raises(NotFound):
-        await app.delivering.mark_read(int(item.id))
+        await app.people.mark_read(item.id)
 
 
 @virtual
 async def test_the_first_registered_channel_is_taken_when_nobody_was_heard_of(world: World) -> None:
     """In the order of registration."""
     app, people = await reachable(world, "b", "a")
-    await app.delivering.send("x")
+    await app.people.send("x")
     await world.settle()
     assert (people["b"].got, people["a"].got) == (["x"], [])
 
@@ -60,10 +60,10 @@ async def test_the_last_interaction_counts_and_survives_a_restart(world: World) 
     await app.touch("mail", "you@example.org")
     await app.stop()
     app, people = await reachable(world, "phone", "mail")
-    await app.delivering.send("x")
+    await app.people.send("x")
     await world.settle()
     assert people["mail"].letters[0].to == "you@example.org"
-    last = (await app.delivering.channels()).last
+    last = (await app.people.channels()).last
     assert last is not None
     assert (last.channel, last.to) == ("mail", "you@example.org")
 
@@ -76,10 +76,10 @@ async def test_a_last_interaction_on_a_channel_that_is_gone_gives_way(world: Wor
     unregister = app.register_channel("chat", "#ops", other)
     await app.touch("mail")
     await app.touch("chat", "#dev")
-    await app.delivering.send("1")
+    await app.people.send("1")
     await world.settle()
     unregister()
-    await app.delivering.send("2")
+    await app.people.send("2")
     await world.settle()
     assert other.got == ["1"]
     assert other.letters[0].to == "#dev"
@@ -151,7 +151,7 @@ async def test_a_delivery_never_changes_its_runs_outcome_nor_the_other_way_round
     app, _ = await reachable(world, "phone", usual=RuntimeError("boom"))
     run = await said(world, app, Done(reply="x"), deliver={"channel": "phone"})
     await world.sleep("25m")
-    run = await app.get_run(run.run_id)
+    run = await app.ledger.get(run.run_id)
     assert (run.outcome, run.error, run.delivery.status) == ("succeeded", None, "dead")
     assert run.delivery.error == "RuntimeError: boom"
     assert (await app.get("report")).consecutive_errors == 0
@@ -177,11 +177,11 @@ async def test_deliveries_for_a_channel_that_vanished_wait_and_are_told_of(world
     unregister()
     await app.run_now("x")
     await world.sleep("10m")
-    (row,) = [one for one in await app.delivering.page() if one.channel == "chat"]
+    (row,) = [one for one in (await app.people.deliveries()).deliveries if one.channel == "chat"]
     assert (row.status, row.attempts) == ("pending", 0)
     assert "there is no channel 'chat'; add [channels.chat]" in (row.last_error or "")
     assert [text for text in people["mail"].got if "'chat'" in text] != []
-    (view,) = [one for one in (await app.delivering.channels()).channels if one.name == "chat"]
+    (view,) = [one for one in (await app.people.channels()).channels if one.name == "chat"]
     assert (view.source, view.pending) == ("missing", 1)
     back = Person(world)
     app.register_channel("chat", None, back)
@@ -199,10 +199,10 @@ async def test_one_whose_channel_never_comes_back_is_a_dead_letter(
     monkeypatch.setattr(attempts, "MISSING_WAIT", HOUR)
     app, _ = await reachable(world, "mail")
     unregister = app.register_channel("chat", None, Person(world))
-    made = await app.delivering.send("precious", channel="chat")
+    made = await app.people.send("precious", channel="chat")
     unregister()
     await world.sleep("25h")
-    seen = await app.delivering.get(made.id)
+    seen = await app.people.delivery(made.id)
     assert (seen.status, seen.text) == ("dead", "precious")
     assert "there is no channel 'chat'" in (seen.last_error or "")
 
@@ -222,7 +222,7 @@ async def test_one_whose_channel_never_comes_back_is_a_dead_letter(
 async def test_texts_are_inert(world: World, text: str, plain: str) -> None:
     """Control characters are removed, markup is text."""
     app, people = await reachable(world, "phone")
-    await app.delivering.send(text)
+    await app.people.send(text)
     await world.settle()
     assert people["phone"].got == [plain]
 
@@ -244,9 +244,9 @@ async def test_a_text_that_says_nothing_is_refused(world: World) -> None:
     """And so is a channel nobody has."""
     app, _ = await reachable(world, "phone")
     with pytest.raises(Invalid, match="text: is empty"):
-        await app.delivering.send(" \x07\n")
+        await app.people.send(" \x07\n")
     with pytest.raises(Invalid, match="channel: there is no channel 'x'"):
-        await app.delivering.send("hello", channel="x")
+        await app.people.send("hello", channel="x")
     for name in ("last", "inbox", "", "x" * 65):
         with pytest.raises(Invalid, match="name"):
             app.register_channel(name, None, Person(world))
@@ -286,10 +286,10 @@ async def test_a_channel_that_only_another_node_has_is_left_to_that_node(world: 
     having = world.bench(name="having", **SHARED)
     await having.start()
     unregister = having.register_channel("chat", None, Person(world))
-    await having.delivering.send("letter", channel="chat")
+    await having.people.send("letter", channel="chat")
     unregister()
     await world.sleep("90s")
-    assert {(row.status, row.attempts, row.last_error) for row in await without.delivering.page()} == {
+    assert {(row.status, row.attempts, row.last_error) for row in (await without.people.deliveries()).deliveries} == {
         ("pending", 0, None)
     }
     people = Person(world)
@@ -303,7 +303,7 @@ async def test_a_channel_that_only_another_node_has_is_left_to_that_node(world: 
 async def test_a_node_that_wakes_during_a_send_begins_no_second_one_to_the_same_person(world: World) -> None:
     """Asleep past its claim, it lost the delivery to another node; its own send is still in progress all the same."""
     slept, people = await reachable(world, "chat", name="slept", usual=40 * SECOND, **SHARED)
-    await slept.delivering.send("first", to="7")
+    await slept.people.send("first", to="7")
     await world.sleep("5s")
     slept.machine.freeze()
     other = world.bench(name="other", clock=VirtualClock(world.loop, wall=world.wall), **SHARED)
@@ -315,8 +315,8 @@ async def test_a_node_that_wakes_during_a_send_begins_no_second_one_to_the_same_
     other.machine.freeze()
     slept.clock.suspend(5 * MINUTE)
     slept.machine.thaw()
-    await slept.delivering.send("second", to="7")
-    await slept.delivering.send("to another", to="8")
+    await slept.people.send("second", to="7")
+    await slept.people.send("to another", to="8")
     await world.sleep("2m")
     other.machine.thaw()
     assert people["chat"].under_way_max == 2  # one to each person
@@ -332,11 +332,11 @@ async def test_what_waits_for_another_node_holds_up_nothing_here(world: World) -
     having = world.bench(name="having", **SHARED)
     unregister = having.register_channel("chat", None, Person(world))
     await having.start()
-    await having.delivering.send("waits", channel="chat")
+    await having.people.send("waits", channel="chat")
     unregister()
     await world.sleep("5s")
     people["mail"].script = [Unsent("later")]
-    await without.delivering.send("goes", channel="mail")
+    await without.people.send("goes", channel="mail")
     writes = without.store.writes
     await world.sleep("10s")
     assert people["mail"].got == ["goes"]
@@ -350,12 +350,12 @@ async def test_a_channel_that_no_node_has_is_said_to_be_missing(world: World) ->
     having = world.bench(name="having", **SHARED)
     unregister = having.register_channel("chat", None, Person(world))
     await having.start()
-    made = await having.delivering.send("waits", channel="chat")
+    made = await having.people.send("waits", channel="chat")
     unregister()
     await world.sleep("119s")
-    assert (await without.delivering.get(made.id)).last_error is None
+    assert (await without.people.delivery(made.id)).last_error is None
     await world.sleep("5s")
-    seen = await without.delivering.get(made.id)
+    seen = await without.people.delivery(made.id)
     assert "no running node has a channel 'chat'; add [channels.chat]" in (seen.last_error or "")
     await world.sleep("10m")
     assert len([text for text in people["mail"].got if "no running node" in text]) == 1
@@ -373,12 +373,12 @@ async def test_a_missing_channel_is_reported_in_the_inbox_if_no_node_has_another
     unregister = first.register_channel("chat", None, Person(world))
     await first.start()
     await second.start()
-    await first.delivering.send("waits", channel="chat")
+    await first.people.send("waits", channel="chat")
     unregister()
     await world.sleep("239s")
-    assert [row.text for row in await first.delivering.page()] == ["waits"]
+    assert [row.text for row in (await first.people.deliveries()).deliveries] == ["waits"]
     await world.sleep("5s")
-    alerts = [row for row in await first.delivering.page() if "no running node" in row.text]
+    alerts = [row for row in (await first.people.deliveries()).deliveries if "no running node" in row.text]
     assert [(row.channel, row.status) for row in alerts] == [("inbox", "delivered")]
 
 
@@ -388,7 +388,7 @@ async def test_the_last_node_says_at_once_that_a_channel_is_missing(world: World
     having = world.bench(name="having", **SHARED)
     unregister = having.register_channel("chat", None, Person(world))
     await having.start()
-    made = await having.delivering.send("waits", channel="chat")
+    made = await having.people.send("waits", channel="chat")
     unregister()
     await world.sleep("5s")
-    assert "no running node has a channel 'chat'" in ((await having.delivering.get(made.id)).last_error or "")
+    assert "no running node has a channel 'chat'" in ((await having.people.delivery(made.id)).last_error or "")

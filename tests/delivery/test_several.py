@@ -23,7 +23,7 @@ async def test_each_addressee_gets_a_delivery_of_its_own(world: World) -> None:
     people["mail"].script = [Refused("no such mailbox")]
     run = await said(world, app, Done(reply="done"), deliver=TO_BOTH)
     await world.sleep("1m")
-    run = await app.get_run(run.run_id)
+    run = await app.ledger.get(run.run_id)
     phone, mail = run.to_json()["deliveries"]
     assert (phone["channel"], phone["status"], phone["attempts"], phone["purpose"]) == (
         "phone",

@@ -18,7 +18,7 @@ from wakeful import Wakeful, every, once
 from wakeful.core.run.results import Done
 from wakeful.core.schedule.definition_json import action_from_json
 from wakeful.engine.clock import SystemClock
-from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.run_views import RunView
 from wakeful.integrations.actions import celery_fleet
 from wakeful.integrations.actions.dispatch import DispatchAction
 from wakeful.integrations.agents.receipts import Receipts
@@ -160,7 +160,7 @@ async def test_a_lost_result_is_unknown_or_retried(
         await app.add("lost", every("1d"), dispatch=task, on_crash="unknown")
         run = await app.run_now("lost")
         async with asyncio.timeout(PATIENCE):
-            while (await app.get_run(run.run_id)).rung != "started":
+            while (await app.ledger.get(run.run_id)).rung != "started":
                 await asyncio.sleep(0.05)
         import redis as client
 

@@ -65,11 +65,16 @@ def test_the_metadata_is_what_an_index_accepts(wheel: Path) -> None:
     assert sorted(metadata.provides_extra or ()) == sorted(PROJECT["project"]["optional-dependencies"])
 
 
+IMAGE = re.compile(r"<img\s[^>]*?src=\"([^\"]+)\"")
+
+
 def targets_in(text: str) -> list[str]:
     """Where the links and pictures of a Markdown text lead."""
     parsed = MarkdownIt("commonmark").enable("table").parse(text)
-    found = [token.attrs.get("href") or token.attrs.get("src") for block in parsed for token in block.children or ()]
-    return [str(target) for target in found if target]
+    tokens = [token for block in parsed for token in [block, *(block.children or ())]]
+    found = [token.attrs.get("href") or token.attrs.get("src") for token in tokens]
+    images = [src for token in tokens if token.type.startswith("html") for src in IMAGE.findall(token.content)]
+    return [*(str(target) for target in found if target), *images]
 
 
 def test_without_a_base_address_no_link_of_the_readme_leads_nowhere(wheel: Path) -> None:
@@ -77,7 +82,7 @@ def test_without_a_base_address_no_link_of_the_readme_leads_nowhere(wheel: Path)
     assert PROJECT["tool"]["hatch"]["metadata"]["hooks"]["custom"]["base-url"] == ""
     text = metadata_of(wheel).description or ""
     assert all(target.startswith(("http://", "https://")) for target in targets_in(text))
-    assert "![" not in text
+    assert "![" not in text and "<img" not in text
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"^#+ .*$", text, re.M) == re.findall(r"^#+ .*$", readme, re.M)
     assert re.findall(r"^```.*?^```$", text, re.M | re.S) == re.findall(r"^```.*?^```$", readme, re.M | re.S)
@@ -94,7 +99,10 @@ def test_with_a_base_address_every_link_and_picture_is_absolute(tmp_path: Path) 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE, check=True)
     targets = targets_in(ended.stdout)
     assert f"{base}docs/README.md" in targets
-    assert any(re.fullmatch(rf"{base}docs/pictures/[\w-]+\.png\?raw=true", one) for one in targets)
+    pictures = [one for one in targets if re.fullmatch(rf"{base}docs/pictures/[\w-]+\.png\?raw=true", one)]
+    assert len(pictures) == len(
+        re.findall(r"docs/pictures/[\w-]+\.png", (ROOT / "README.md").read_text(encoding="utf-8"))
+    )
     ours = [one for one in targets_in((ROOT / "README.md").read_text(encoding="utf-8")) if "://" not in one]
     assert {one.removeprefix(base).removesuffix("?raw=true") for one in targets if one.startswith(base)} == set(ours)
 

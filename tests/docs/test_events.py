@@ -1,104 +1,46 @@
-"""docs/events.md names every stream and every event that the code tells, and no other."""
+"""docs/events.md is made from the descriptions of the events (a test of the settings compares it). Here: each event is
+described once, and is really told."""
 
-import ast
 import re
-from collections import defaultdict
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
-from typing import get_args
+from typing import Final, get_args
 
 from docs.blocks import ROOT
-from wakeful.core.workflow.rows import Status
+from wakeful.ports import event_data, events
+from wakeful.ports.event import EventKind
 from wakeful.ports.sink import ScheduleChangeKind
-from wakeful.server.http.stream import STREAMS
 
-PAGE = (ROOT / "docs" / "events.md").read_text(encoding="utf-8")
-SOURCES = ROOT / "src" / "wakeful"
-NAMED = {"HEARTBEAT": "heartbeat", "EVENTS": "events"}
-OWN_STREAM = {"delivery": "deliveries", "quota": "slots", "workflows": "workflows"}
-"""The stream a feature's own function tells on: `report(tx, what, …)`, `tell(tx, row, what, …)`."""
-PLACE_OF_WHAT = {"report": 1, "_report": 1, "tell": 2}
+SOURCES: Final = ROOT / "src" / "wakeful"
+TABLE: Final = Path(str(events.__file__))
 
 
-def calls(file: Path) -> Iterator[tuple[str, list[ast.expr]]]:
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            yield node.func.id, node.args
+def words_of_the_source() -> set[str]:
+    """Of all files but the table."""
+    files = [file for file in SOURCES.rglob("*.py") if file != TABLE]
+    return {word for file in files for word in re.findall(r"\b[A-Z_]{4,}\b", file.read_text(encoding="utf-8"))}
 
 
-def text(expression: ast.expr) -> str | None:
-    return expression.value if isinstance(expression, ast.Constant) and isinstance(expression.value, str) else None
+def test_every_event_is_told() -> None:
+    """The changes of schedules are told by their kind, all others by their name in the table."""
+    named = {name: kind for name, kind in vars(events).items() if isinstance(kind, EventKind)}
+    assert set(events.SCHEDULE_CHANGES) == set(get_args(ScheduleChangeKind))
+    silent = named.keys() - words_of_the_source()
+    assert silent == {name for name, kind in named.items() if kind in events.SCHEDULE_CHANGES.values()}
+    assert {*named.values()} == {kind for stream in events.STREAMS.values() for kind in stream.kinds}
 
 
-def constants(file: Path) -> dict[str, str]:
-    """Those that a module defines, and those that it imports from other modules of ours."""
-    source = file.read_text(encoding="utf-8")
-    found = {**NAMED, **dict(re.findall(r'^([A-Z]+): Final = "(\w+)"', source, re.M))}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("wakeful.features."):
-            names = {alias.name for alias in node.names if alias.name.isupper()}
-            if names:
-                theirs = constants(SOURCES.parent / f"{(node.module or '').replace('.', '/')}.py")
-                found |= {name: theirs[name] for name in names & theirs.keys()}
-    return found
+def test_no_event_has_two_descriptions() -> None:
+    """Its name is unique in its stream."""
+    for name, stream in events.STREAMS.items():
+        whats = [kind.what for kind in stream.kinds]
+        assert len(whats) == len(set(whats))
+        assert {kind.stream for kind in stream.kinds} == {name}
 
 
-@cache
-def told_by_features() -> dict[str, set[str]]:
-    """What features report, as it stands in their source."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for file in sorted((SOURCES / "features").rglob("*.py")):
-        feature = file.relative_to(SOURCES / "features").parts[0]
-        for name, arguments in calls(file):
-            if name == "Report":
-                stream = text(arguments[0]) or constants(file)[ast.unparse(arguments[0])]
-                what = text(arguments[1])
-            elif name in PLACE_OF_WHAT and feature in OWN_STREAM:
-                stream, what = OWN_STREAM[feature], text(arguments[PLACE_OF_WHAT[name]])
-            else:
-                continue
-            if what is not None:
-                found[stream].add(what)
-    found["workflows"] |= {"paused", "resumed"} | (set(get_args(Status)) - {"active"})  # `what` is the status there
-    return found
-
-
-@cache
-def told_by_the_engine() -> dict[str, set[str]]:
-    """What the engine's facts become."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for name, arguments in calls(SOURCES / "observe" / "events.py"):
-        if name == "_of_runs" and (what := text(arguments[0])):
-            found["runs"].add(what)
-        elif name in ("EventBatch", "_one") and (stream := text(arguments[0])) and (what := text(arguments[1])):
-            found[stream].add(what)
-    found["schedules"] = set(get_args(ScheduleChangeKind))
-    return found
-
-
-def told() -> dict[str, set[str]]:
-    """Both: the engine and features share the streams of runs and schedules."""
-    engine, features = told_by_the_engine(), told_by_features()
-    return {
-        stream: engine.get(stream, set()) | features.get(stream, set()) for stream in engine.keys() | features.keys()
-    }
-
-
-def documented() -> dict[str, set[str]]:
-    chapters = re.split(r"^## ", PAGE, flags=re.M)[1:]
-    return {chapter.split("`")[1]: set(re.findall(r"^\| `([\w-]+)` \|", chapter, re.M)) for chapter in chapters}
-
-
-def test_the_page_names_what_is_told_and_nothing_else() -> None:
-    """Stream by stream."""
-    assert documented() == told()
-    assert set(STREAMS) == set(documented())
-
-
-def test_the_sources_are_really_read() -> None:
-    """An event that nobody would miss shows that the test looks where events are made."""
-    found = told()
-    assert {"claimed", "settled", "climbed"} <= found["runs"]
-    assert {"dead", "queued", "deferred"} <= found["deliveries"]
-    assert {"confirmed", "wakeFailed"} <= found["slots"]
+def test_a_field_that_does_not_apply_is_left_out() -> None:
+    """And comes with its name in JSON if it does."""
+    assert events.RUN_VOIDED.json(event_data.RunNamed(7)) == {"runId": "7"}
+    suppressed = event_data.Suppressed("phone", None, "daily")
+    assert events.DELIVERY_SUPPRESSED.json(suppressed) == {"channel": "phone", "runId": None, "slug": "daily"}
+    stopped = event_data.WorkflowChanged("inbox", error="no key")
+    assert events.WORKFLOW_STOPPED.json(stopped) == {"workflow": "inbox", "error": "no key"}

@@ -3,11 +3,13 @@
 import inspect
 import re
 from pathlib import Path
+from typing import get_type_hints
 
 import wakeful
 import wakeful.testing
 from docs.blocks import ROOT, prose
 from wakeful import Wakeful
+from wakeful.app.options import Options
 from wakeful.sync import Wakeful as BlockingWakeful
 
 PAGE = ROOT / "docs" / "python.md"
@@ -31,7 +33,7 @@ def test_every_public_name_is_on_the_page() -> None:
 
 def test_the_list_names_nothing_that_is_not_there() -> None:
     """A method that was renamed shows here; keywords of the constructor may be named."""
-    keywords = set(inspect.signature(Wakeful.__init__).parameters)
+    keywords = {*inspect.signature(Wakeful.__init__).parameters, *get_type_hints(Options)}
     # What views and others are made of, or stands for a value.
     others = {"call", "command", "http", "prompt", "event", "errors"}
     assert named() - {*wakeful.__all__, *wakeful.testing.__all__, *methods()} - keywords - others == set()

@@ -11,6 +11,7 @@ import pytest
 from patience import PATIENCE
 from postgres.server import Server, server
 from wakeful.drill.held import before_commit
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 from wakeful.stores.postgres.store import PostgresStore
 from wakeful.stores.sqlite.store import SqliteStore
@@ -47,19 +48,19 @@ async def test_a_held_commit_is_neither_visible_nor_acknowledged(store: Any) -> 
         assert go_on.wait(PATIENCE)
 
     def write(tx: Tx) -> str:
-        tx.meta.set("held", "yes")
+        tx[Meta].set("held", "yes")
         before_commit(tx, hold)
         return "written"
 
     writing = asyncio.create_task(store.write(write))
     assert await asyncio.to_thread(held.wait, PATIENCE)
-    assert await store.read(lambda tx: tx.meta.get("held")) is None
+    assert await store.read(lambda tx: tx[Meta].value("held")) is None
     assert not writing.done()
     go_on.set()
     assert await writing == "written"
-    assert await store.read(lambda tx: tx.meta.get("held")) == "yes"
+    assert await store.read(lambda tx: tx[Meta].value("held")) == "yes"
     go_on.clear()
-    await store.write(lambda tx: tx.meta.set("held", "no"))  # only that one was held
+    await store.write(lambda tx: tx[Meta].set("held", "no"))  # only that one was held
 
 
 async def test_what_is_rolled_back_is_not_held(store: Any) -> None:
@@ -73,5 +74,5 @@ async def test_what_is_rolled_back_is_not_held(store: Any) -> None:
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             await store.write(fail)
-        await store.write(lambda tx: tx.meta.set("other", "yes"))
+        await store.write(lambda tx: tx[Meta].set("other", "yes"))
     assert seen == []

@@ -214,7 +214,7 @@ async def test_an_object_is_missing_after_a_restart_and_not_mistaken_for_its_cla
         await app.add("object", every("1h"), call=jobs.Shop())
         await time.advance("1h")
         assert jobs.CALLS == ["sold"]
-    again = Wakeful(app.address, timezone="UTC")
+    again = Wakeful(app._url, timezone="UTC")
     async with virtual(again) as time:
         await time.advance("1h")
         run = (await again.runs("object"))[0]

@@ -124,7 +124,7 @@ async def test_a_call_that_sleeps_on_the_apps_clock_takes_virtual_time(app: Wake
     async with virtual(app, start=START) as time:
         run = await app.run_now("short")
         await time.advance("30m")
-        ended = await app.get_run(run.run_id)
+        ended = await app.ledger.get(run.run_id)
         assert ended.outcome == "succeeded"
         assert ended.ended_at - ended.started_at == timedelta(minutes=20)
         await time.advance("26h")
@@ -195,7 +195,7 @@ async def test_deliveries_are_tried_again_in_virtual_time(app: Wakeful) -> None:
         assert heard == ["good morning"]
         await time.advance("1m")
         assert heard == ["good morning"] * 3
-        (delivery,) = await app.delivering.page()
+        (delivery,) = (await app.people.deliveries()).deliveries
         assert delivery.status == "delivered"
 
 
@@ -282,7 +282,7 @@ async def test_agents_are_replaced_by_functions(tmp_path: Path) -> None:
         assert (await app.runs("ask"))[0].outcome == "succeeded"
         assert (await app.runs("ask-own"))[0].reply == "from the app"
         assert any("What is new?" in prompt for prompt in prompts)
-        _, turns = await app.heartbeat()
+        _, turns = await app.turns.heartbeat()
         assert len(turns) >= 2
 
 
@@ -402,8 +402,8 @@ async def test_an_app_that_cannot_start_leaves_nothing_behind(app: Wakeful) -> N
     with pytest.raises(Invalid):
         async with virtual(app, start=START):
             pass
-    assert not app.is_started
-    assert abs(app.moment().now / 1000 - real_time.time()) < 3600
+    assert not app._is_started
+    assert abs(app._moment().now / 1000 - real_time.time()) < 3600
 
 
 async def test_with_is_for_the_blocking_app(app: Wakeful) -> None:
@@ -428,7 +428,7 @@ async def test_the_fixture_gives_a_file_of_its_own(wakeful_virtual: Callable[...
         await app.add("report", once("2026-03-28T13:00Z"), call=jobs.note)
         await time.advance("1h")
         assert await outcomes(app, "report") == ["succeeded"]
-    assert not Path(app.address).exists()
+    assert not Path(app._url).exists()
 
 
 def test_the_plugin_loads_no_scheduler() -> None:

@@ -36,7 +36,7 @@ async def test_a_jump_is_noticed_within_a_minute(world: World) -> None:
     world.clock.set(instant("01-01 09:00:00"))
     await world.sleep("61s")
     assert bot.planned == ["01-01 09:00:00"]
-    assert app.is_ticking
+    assert app._is_ticking
 
 
 @virtual
@@ -204,7 +204,7 @@ async def test_a_first_start_replans_nothing(world: World) -> None:
     """A store that has never seen rules takes those of its first start as its own."""
     app = await world.open(Bot(world))
     assert world.query("SELECT value FROM meta WHERE name = 'zone_rules'") == [(bootstrap.zone_rules(),)]
-    assert app.is_ticking
+    assert app._is_ticking
 
 
 @virtual

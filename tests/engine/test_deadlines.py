@@ -6,14 +6,13 @@ from typing import Any
 
 from conformance.rows import running
 from wakeful.core.run.results import DONE, Ending, Result
-from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR
 from wakeful.engine.batch import Batcher
-from wakeful.engine.claiming import Claim
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.lease import Lease
 from wakeful.engine.running import DEADLINES_SPARE, Runner
 from wakeful.ports.action import Fire
+from wakeful.ports.claims import Claim
 from wakeful.ports.handlers import Job
 
 LONG = 1
@@ -33,7 +32,7 @@ class Waiting:
 
 def _claim(run_id: int) -> Claim:
     run = running(run_id, 1, rung="started")
-    return Claim(run, Job("work", Fire(run_id, run_id, "work", 0, 0, "schedule", 1, "key"), HOUR, "retry"))
+    return Claim.of(run, Job("work", Fire(run_id, run_id, "work", 0, 0, "schedule", 1, "key"), HOUR, "retry"), HOUR)
 
 
 async def test_a_long_attempt_does_not_make_the_deadlines_of_others_accumulate() -> None:
@@ -41,13 +40,13 @@ async def test_a_long_attempt_does_not_make_the_deadlines_of_others_accumulate()
     clock, action = SystemClock(), Waiting()
     lease = Lease(clock, HOUR, lambda: None)
     lease.renew(clock.read())
-    ended: list[tuple[Run, Ending]] = []
+    ended: list[tuple[Claim, Ending]] = []
     hooks: Any = SimpleNamespace(actions={str: action})
     marks: Batcher[Any, Any] = Batcher(lambda batch: asyncio.sleep(0, batch))
     runner = Runner(hooks, clock, marks, lease, lambda *end: ended.append(end), lambda: None, ending_grace=HOUR)
-    runner.start(_claim(LONG), 0)
+    runner.start([_claim(LONG)], 0)
     for run_id in range(LONG + 1, 3 * DEADLINES_SPARE):
-        runner.start(_claim(run_id), 0)
+        runner.start([_claim(run_id)], 0)
         await asyncio.sleep(0)
         assert runner.next_deadline() == HOUR
     assert len(ended) > 2 * DEADLINES_SPARE and runner.run_ids[0] == LONG

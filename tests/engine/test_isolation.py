@@ -1,5 +1,7 @@
 """L9: whatever is wrong with one row or one handler, the clock goes on for all others."""
 
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ class Poison:
     async def plug(self, _: FeatureContext) -> FeatureHooks:
         return FeatureHooks(alarms=[self])
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         self.tried.append(now)
         if not self.is_mended:
             raise ZeroDivisionError("a fault of ours")
@@ -146,3 +148,33 @@ async def test_a_heartbeat_whose_row_is_spoilt_goes_on_beating(world: World, col
     assert len(voice.began) == 5
     assert {run.reason for run in await app.runs("heartbeat")} == {"ok-ack"}
     assert voice.usual == OK
+
+
+@virtual
+async def test_a_function_that_cannot_be_looked_up_fails_only_its_own_runs(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a module that imports lazily, after its dependency is gone: those claimed with it go on."""
+    lazy, broken = ModuleType("lazy_module"), []
+
+    async def job() -> None: ...
+
+    def attribute(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if broken:
+            raise ImportError("No module named 'pandas'")
+        return job
+
+    lazy.__getattr__ = attribute  # type: ignore[method-assign]
+    monkeypatch.setitem(sys.modules, "lazy_module", lazy)
+    bot = Bot(world)
+    app = await world.open(bot)
+    await app.add("bad", every("10m"), call="lazy_module:job", on_crash="retry", max_consecutive_errors=None)
+    await app.add("good", every("10m"), on_crash="retry", timeout="2m")
+    await world.sleep("15m")
+    broken.append("yes")
+    await world.sleep("1h")
+    assert len(bot.fires) == 7
+    assert {row.partition(" ")[2].split()[-1] for row in (await ledger(app, "good"))} == {"succeeded"}
+    assert "failed" in (await ledger(app, "bad"))[-1]

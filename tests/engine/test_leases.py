@@ -213,7 +213,7 @@ async def test_a_node_that_leaves_says_so(world: World) -> None:
     a, b = await two(world, Bot(world), Bot(world))
     await a.stop()
     assert world.query("SELECT name FROM nodes WHERE voided_at IS NULL") == [("b",)]
-    assert b.is_ticking
+    assert b._is_ticking
 
 
 @virtual
@@ -223,13 +223,13 @@ async def test_on_one_file_only_one_process_ticks_and_the_next_takes_over_at_onc
     one, other = Bot(world, usual=10 * MINUTE), Bot(world)
     a = await world.open(one, name="a")
     b = await world.open(other, name="b")
-    assert (a.is_ticking, b.is_ticking) == (True, False)
+    assert (a._is_ticking, b._is_ticking) == (True, False)
     await b.add("job", HOURLY)
     await world.until("01-01 01:01:00")
     assert (len(one.fires), len(other.fires)) == (1, 0)
     await a.kill()
     await world.sleep("3s")
-    assert b.is_ticking
+    assert b._is_ticking
     assert [fire.attempt for fire in other.fires] == [2]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from conformance.rows import running
+from conformance.rows import a_claim, running
 from wakeful.core.run.results import Done, Ending
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
@@ -55,7 +55,7 @@ def test_settling_several_kinds_holds_lanes_last() -> None:
     keepers: Any = {kind: Keeper(kind, said) for kind in ("workflow", "schedule")}
     hooks = EngineHooks((), keepers, {}, {}, None)  # type: ignore[arg-type]  # nothing is left behind here
     runs = [running(n, 1, **_of(n)) for n in range(1, 6)]
-    concluded = settle(Notes(said), hooks, [Ended(run, Done()) for run in runs], node_id=1, now=5)  # type: ignore[arg-type]  # asked by name only
+    concluded = settle(Notes(said), hooks, [Ended(a_claim(run), Done()) for run in runs], node_id=1, now=5)  # type: ignore[arg-type]  # asked by name only
     assert concluded.counted == [True] * 5
     assert said == [
         "lock schedule x2",

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from conformance.rows import running
+from conformance.rows import a_claim, running
 from wakeful.core.run.results import DONE, Ending, StuckRunEnded, Unproven
-from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
-from wakeful.engine.claiming import Claim
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import SettleResult, Succession
+from wakeful.ports.claims import Claim
 from wakeful.ports.store import StoreUnavailable
 
 
@@ -75,10 +74,10 @@ async def _settle_down() -> None:
         await asyncio.sleep(0)
 
 
-def _put(settler: Settler, run_id: int, ending: Ending = DONE, lane: str | None = "desk") -> Run:
-    run = running(run_id, 1, lane=lane)
-    settler.put(run, ending)
-    return run
+def _put(settler: Settler, run_id: int, ending: Ending = DONE, lane: str | None = "desk") -> Claim:
+    claim = a_claim(running(run_id, 1, lane=lane))
+    settler.put(claim, ending)
+    return claim
 
 
 async def test_kept_until_it_is_settled(settler: Settler, store: Gated) -> None:

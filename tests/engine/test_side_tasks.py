@@ -9,6 +9,8 @@ import pytest
 from features.kit import Bench, World, virtual
 from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.time.instants import MINUTE, SECOND, Instant
+from wakeful.ports import events
+from wakeful.ports.event_data import RunNamed
 from wakeful.ports.handlers import FeatureHooks, Note, RingResult, SideTask
 from wakeful.ports.store import Alarm, Report, Tx
 
@@ -28,7 +30,7 @@ class Polls:
         self.rung: list[Instant] = []
         self.noted: list[int] = []
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         alarm = tx.alarms.by_refs(KIND, [1])[1]
         if alarm.due_at is None or alarm.due_at > due_by:
             return RingResult((), 0)
@@ -46,7 +48,7 @@ class Polls:
 
     def _note(self, tx: Tx, number: int) -> None:
         tx.alarms.move_many(KIND, [(1, self._clock.read().now + MINUTE)])
-        tx.report(Report("polls", "polled", {"number": number}))
+        tx.report(Report(events.RUN_VOIDED, RunNamed(number)))
         self.noted.append(number)
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
@@ -125,10 +127,10 @@ async def test_a_new_process_takes_up_what_was_under_way(world: World) -> None:
 
 async def test_two_features_cannot_claim_the_same_effect() -> None:
     """A mistake in the composition is said, not hidden by order."""
-    from wakeful.app.bootstrap.assembling import _merged
+    from wakeful.app.bootstrap.effect_appliers import merged
 
     with pytest.raises(ValueError, match="int"):
-        _merged([{int: 1}, {int: 2}])
+        merged([{int: 1}, {int: 2}])
 
 
 @virtual

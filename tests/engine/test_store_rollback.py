@@ -110,7 +110,7 @@ async def test_a_node_that_stood_still_for_longer_than_rows_are_kept_is_no_loss(
     b.machine.thaw()
     await world.until("01-03 19:00:00")
     assert a.alerted + b.alerted == []
-    assert b.is_ticking
+    assert b._is_ticking
     assert {line.split()[2] for line in await ledger(a, "job")} == {"succeeded"}
 
 
@@ -127,7 +127,7 @@ async def test_a_node_whose_lease_was_taken_in_1970_is_no_loss(world: World) -> 
     b.machine.thaw()
     await world.until("01-01 13:00:00")
     assert a.alerted + b.alerted == []
-    assert b.is_ticking
+    assert b._is_ticking
     assert {line.split()[2] for line in await ledger(a, "job")} == {"succeeded"}
 
 

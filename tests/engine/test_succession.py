@@ -1,17 +1,20 @@
 """Succession: the commit that settles a run in a lane claims the run that waits for its place."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import Random
 
 import pytest
 
+from conformance.rows import a_claim
 from features.kit import Bench, Bot, World, ledger, virtual
 from wakeful import every
 from wakeful.core.run.results import Done
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.core.time.instants import HOUR, MINUTE, format_instant
+from wakeful.engine import settling
 from wakeful.engine.settling import Ended, SettleRequest, Succession, settle_and_claim
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.store import Tx
@@ -134,7 +137,8 @@ async def test_lanes_are_passed_on_as_comparing_all_that_is_due_would_choose(
     bot.script = [rng.randrange(1, 20) * MINUTE for _ in range(500)]
     app = await world.open(bot, concurrency_max=rng.randrange(3, 6))
     reports: list[str] = []
-    watch_plain_path(app.store, reports.extend, lambda: Terms(default_zone="UTC"))  # type: ignore[arg-type]  # by name
+    terms = Terms(default_zone="UTC")
+    watch_plain_path(app.store, reports.extend, lambda: terms, Counter())  # type: ignore[arg-type]  # by name
     passed_on: list[int] = []
 
     def pass_on(self: SqlitePlainPath, held: Mapping[str, int], successors: Sequence[Run]) -> None:
@@ -193,7 +197,7 @@ async def test_a_node_that_lost_its_lease_claims_no_successor(world: World, is_l
     assert until is not None
 
     def settle(tx: Tx) -> Succession:
-        ended = [Ended(run, Done()) for run in tx.runs.page(limit=9) if run.outcome == "running"]
+        ended = [Ended(a_claim(run), Done()) for run in tx.runs.page(limit=9) if run.outcome == "running"]
         request = SettleRequest(node_id, world.now, room=9, manual_room=9, lease_until=until + is_lost)
         return settle_and_claim(tx, hooks, ended, request)
 
@@ -210,3 +214,41 @@ async def _two_in_a_lane(world: World, bot: Bot) -> Bench:
         await app.add(f"job-{number}", every("24h"), lane="desk")
     await world.until("01-02 00:05:00")
     return app
+
+
+@pytest.mark.parametrize("seed", range(3))
+@virtual
+async def test_limits_of_lateness_hold_alike_whether_lanes_are_passed_on_or_compared(
+    world: World, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plain path decides what the general path would decide (L4): the same runs are missed."""
+    ledgers = []
+    for is_passed_on in (True, False):
+        with monkeypatch.context() as patch:
+            if not is_passed_on:
+                patch.setattr(settling, "claim_successors", lambda *_, **__: None)
+            ledgers.append(await _strict(world, seed, f"{is_passed_on}"))
+    assert ledgers[0] == ledgers[1]
+    outcomes = {row.split(maxsplit=1)[1] for rows in ledgers[0].values() for row in rows}
+    assert outcomes >= {"succeeded", "missed (lane)"}
+
+
+async def _strict(world: World, seed: int, name: str) -> dict[str, list[str]]:
+    """The ledgers of schedules that share lanes and capacity, most with a limit of lateness, on a day of their own."""
+    rng = Random(seed)
+    bot = Bot(world)
+    bot.script = [rng.randrange(1, 20) * MINUTE for _ in range(100)]
+    app = await world.open(bot, concurrency_max=4)
+    day = world.now
+    for number in range(24):
+        at = day + rng.randrange(60, 180) * MINUTE
+        limit = rng.choice(["1m", "5m", "30m", None])
+        lane = rng.choice(["a", "b", "c", None])
+        await app.add(f"job-{number}", every("24h", anchor=format_instant(at)), lane=lane, max_lateness=limit)
+    await world.sleep("23h")
+    ledgers = {f"job-{n}": [row[6:] for row in await ledger(app, f"job-{n}")] for n in range(24)}
+    for number in range(24):
+        await app.remove(f"job-{number}")
+    await world.sleep("1h")
+    await app.stop()
+    return ledgers

@@ -70,7 +70,7 @@ async def test_a_store_that_is_down_at_start_is_said_so(world: World) -> None:
         await app.start()
     world.path.rmdir()
     await app.start()
-    assert app.is_ticking
+    assert app._is_ticking
 
 
 UNREADABLE = [
@@ -197,7 +197,7 @@ async def test_a_handler_that_dies_in_any_way_fails_its_own_run(world: World) ->
         "MemoryError",
         "RecursionError",
     ]
-    assert app.is_ticking
+    assert app._is_ticking
 
 
 @virtual

@@ -49,6 +49,10 @@ class SetClock:
         except (OSError, ValueError):
             return moment
 
+    def is_before(self, moment: Moment) -> bool:
+        now = self.read()
+        return now.now < moment.now and now.monotonic < moment.monotonic
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._clock, name)
 

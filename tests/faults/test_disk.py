@@ -99,7 +99,8 @@ asyncio.run(main())
 
 @pytest.mark.parametrize("seed", sampled(range(6), every=3))
 def test_power_loss_takes_nothing_that_was_answered(tmp_path: Path, seed: int) -> None:
-    """Writes after the last sync are dropped, torn or garbage; whatever was answered before is there."""
+    """Writes after the last sync are dropped, torn or garbage; whatever was answered before is there. They belong to
+    one transaction, because each is synced before the next begins; damage before that is refused."""
     path = tmp_path / "wakeful.db"
     writer = subprocess.run(
         [sys.executable, "-c", WRITER, str(path)], capture_output=True, text=True, timeout=120, check=False
@@ -107,11 +108,12 @@ def test_power_loss_takes_nothing_that_was_answered(tmp_path: Path, seed: int) -
     acked = [tuple(map(int, line.split())) for line in writer.stdout.splitlines()]
     assert len(acked) == 40, writer.stderr
     dice = random.Random(seed)
-    number, size = acked[dice.randrange(5, 39)]
+    place = dice.randrange(5, 39)
+    (number, size), (_, end) = acked[place], acked[place + 1]
     log = path.with_name("wakeful.db-wal")
     written = log.read_bytes()
-    # All up to the answered commit was synced. Of what came after, a part reached the disk, and not all of it whole.
-    lost = bytearray(written[: dice.randrange(size, len(written))])
+    # All up to the answered commit was synced. Of the next one, a part reached the disk, and not all of it whole.
+    lost = bytearray(written[: dice.randrange(size, end + 1)])
     for _ in range(dice.randrange(4)):
         if len(lost) > size:
             lost[dice.randrange(size, len(lost))] ^= 0xFF

@@ -88,6 +88,9 @@ class Tap:
     async def hold_clock(self) -> bool:
         return await self._inner.hold_clock()
 
+    async def remember(self, mark: int) -> None:
+        await self._inner.remember(mark)
+
     async def release_clock(self) -> None:
         await self._inner.release_clock()
 

@@ -1,12 +1,13 @@
 """An agent that costs money, on virtual time."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from features.kit import Bench, World
+from wakeful.app.with_cost import estimated_cost
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.run.usage import Usage
 from wakeful.core.schedule.actions import Prompt
@@ -57,6 +58,12 @@ async def open_spending(world: World, agent: Spender, **settings: Any) -> Bench:
     """An app whose prompts go to this agent, many at a time."""
     given = {"agent_interval_min": "0s", "agent_lane": "parallel", **settings}
     return await world.open(actions={Prompt: agent}, **given)
+
+
+async def estimate_of(app: Bench, by_slug: Mapping[str, int]) -> float | None:
+    """What so many runs of schedules may cost."""
+    money = app._money_terms
+    return await app._look(lambda tx, now: estimated_cost(tx, by_slug, money, now=now))
 
 
 def traced(patch: pytest.MonkeyPatch) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from features.kit import Bench, World, short
 from patience import PATIENCE
 from wakeful.app.bootstrap import FeatureContext
+from wakeful.app.options import Host
 from wakeful.app.quota import slot_of
 from wakeful.config.one_slot import read_slot
 from wakeful.config.slots import AnySlot
@@ -21,6 +22,7 @@ from wakeful.config.slots import Quota as QuotaTable
 from wakeful.core.slot.slot import FailureKind, ReadFailure, Reading
 from wakeful.core.time.instants import HOUR, SECOND, Instant, parse_duration
 from wakeful.features.quota.feature import Quota
+from wakeful.features.quota.queries import SLOT
 from wakeful.features.quota.registry import Config
 from wakeful.integrations.providers.keys import Key
 from wakeful.integrations.providers.reading import glm_reading
@@ -206,7 +208,11 @@ class Opened(NamedTuple):
     quota: Quota
 
     async def slot(self, name: str = "main") -> dict[str, Any]:
-        return await self.quota.get(name)
+        """A slot as REST shows it."""
+        return SLOT.write(await self.app.slots.get(name))
+
+    async def slots(self) -> list[dict[str, Any]]:
+        return [SLOT.write(slot) for slot in (await self.app.slots.list()).slots]
 
     async def rows(self, name: str = "main") -> list[str]:
         """The wakes of a slot in the ledger, oldest first."""
@@ -249,7 +255,7 @@ async def open_quota(world: World, shop: Shop, given: Config, **options: Any) ->
         made.append(quota)
         return quota.plug()
 
-    app = await world.open(features=[feature], **options)
+    app = await world.open(features=[feature], host=Host(quota=lambda: made[0]), **options)
     return Opened(app, made[0])
 
 

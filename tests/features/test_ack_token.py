@@ -72,10 +72,10 @@ async def test_the_token_reaches_nobody_in_a_text_sent_by_hand_nor_in_an_alert(w
     said: list[Any] = []
     terms = replace(QUIET, ack=replace(QUIET.ack, token="[ok]"))
     app = await beating(world, Voice(world, Failed("[ok] no")), terms, said=said)
-    await app.deliver("[o[ok]k] [ok]done")
+    await app.people.send("[o[ok]k] [ok]done")
     await world.sleep("1s")
     assert [one.text for one in said] == ["done"]
-    await app.message("phone", "ann", "hello?")
+    await app.people.receive("phone", "ann", "hello?")
     await world.sleep("1m")
     assert "Your message could not be answered:  no" in [one.text for one in said]
     assert len(said) == 3  # and the alert

@@ -82,7 +82,7 @@ async def test_a_heartbeat_in_a_copy_repeats_nothing(world: World) -> None:
     app = await beating(world, heard)
     await world.sleep("1m")
     assert heard.heard == []
-    assert await app.system_events() == []
+    assert (await app.turns.system_events()).events == []
     rows = await ledger(app, "heartbeat")
     assert rows[0] == "01-01 00:30:00 unknown (restored)"
     assert "01-01 01:00:00 missed (restored) x4" in rows

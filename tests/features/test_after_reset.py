@@ -217,11 +217,11 @@ async def test_a_slot_that_is_not_there_is_refused_with_the_names_there_are(worl
     with pytest.raises(Invalid, match=r"slot: there is no slot 'mian'; write one of main, or add it under \[slots\]"):
         await app.add("job", every("1h"), slot="mian")
     with pytest.raises(Invalid, match=r"schedule\.slot: there is no slot 'mian'"):
-        await app.put("job", {"schedule": {"type": "afterReset", "slot": "mian"}, "call": {"target": ON_DUE}})
+        await app.schedules.put("job", {"schedule": {"type": "afterReset", "slot": "mian"}, "call": {"target": ON_DUE}})
     await app.add("job", every("1h"), slot="main")
     with pytest.raises(Invalid, match="there is no slot 'other'"):
         await app.update("job", slot="other")
-    await opened.quota.put("other", {"provider": "glm", "apiKey": "sk-other"})
+    await opened.app.slots.put("other", {"provider": "glm", "apiKey": "sk-other"})
     await app.update("job", slot="other")
     assert (await app.get("job")).version == 2
 

@@ -40,12 +40,12 @@ async def test_a_report_is_a_reading(world: World) -> None:
     await opened.quota.report("default", _windows(world, 50.0))
     await world.sleep("1h")
     assert [point["percentage"] for point in (await opened.slot("agent-default"))["history"]] == [50.0]
-    for change in (opened.quota.poll, opened.quota.wake):
+    for change in (opened.app.slots.poll, opened.app.slots.wake):
         with pytest.raises(Conflict, match="agent default"):
             await change("agent-default")
     with pytest.raises(Conflict, match="nothing to change"):
-        await opened.quota.patch("agent-default", {"enabled": False})
-    await opened.quota.put("main", {"apiKey": "sk-x"})  # slots_max is 1: slots of agents do not count
+        await opened.app.slots.patch("agent-default", {"enabled": False})
+    await opened.app.slots.put("main", {"apiKey": "sk-x"})  # slots_max is 1: slots of agents do not count
     await opened.app.stop()
     opened, _ = await _open(world)
     assert (await opened.slot("agent-default"))["percentage"] == 50.0
@@ -101,7 +101,7 @@ async def test_a_schedule_can_follow_its_reset(world: World) -> None:
 async def test_another_slot_of_that_name_is_left_alone(world: World) -> None:
     """A person's own slot is not overwritten."""
     opened, _ = await _open(world)
-    await opened.quota.put("agent-default", {"apiKey": "sk-x"})
+    await opened.app.slots.put("agent-default", {"apiKey": "sk-x"})
     await opened.quota.report("default", _windows(world, 100.0, refused=True))
     slot = await opened.slot("agent-default")
     assert (slot["source"], slot["exhaustedUntil"]) == ("store", None)

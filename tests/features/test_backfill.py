@@ -3,7 +3,7 @@
 import pytest
 
 from features.kit import Bot, World, ledger, short, virtual
-from features.money_kit import Spender, open_spending
+from features.money_kit import Spender, estimate_of, open_spending
 from wakeful import Conflict, Invalid, NotFound, Wakeful, cron, every, manual, once
 from wakeful.core.run.results import Failed
 from wakeful.core.time.instants import MINUTE, SECOND
@@ -88,8 +88,7 @@ async def test_a_month_of_backfill_never_delays_a_regular_instant(world: World) 
     assert len(regular) == 6
     assert {row.outcome for row in regular} <= {"succeeded", "running"}
     assert len(await _outside(app, "slow")) > 200
-    left = await app.stop_backfill("slow")
-    assert left > 0
+    assert (await app.ledger.stop_backfill("slow")).left > 0
     count = len(await _outside(app, "slow"))
     await world.sleep("30m")
     assert len(await _outside(app, "slow")) == count
@@ -152,7 +151,7 @@ async def test_one_run_is_replayed(world: World) -> None:
     (old,) = await app.runs("report")
     new = await app.replay(old.run_id)
     await world.sleep("1s")
-    new = await app.get_run(new.run_id)
+    new = await app.ledger.get(new.run_id)
     assert (new.outcome, new.trigger, new.planned_at, new.replay_of) == (
         "succeeded",
         "replay",
@@ -198,12 +197,12 @@ async def test_missed_instants_are_replayed(world: World) -> None:
     await app.resume("b")
     app = await world.reopen(app, bot, off="3h10m")
     await world.sleep("1s")
-    assert await app.replay_missed("2026-01-01T00:00:00Z") == {"a": 3, "b": 6}
-    assert await app.replay_missed("2026-01-01T02:30:00Z", "b") == {"b": 2}
-    assert await app.replay_missed("2026-01-01T00:00:00Z", "a", apply=True) == {"a": 3}
+    assert (await app.ledger.replay_missed("2026-01-01T00:00:00Z", dry_run=True)).by_slug == {"a": 3, "b": 6}
+    assert (await app.ledger.replay_missed("2026-01-01T02:30:00Z", "b", dry_run=True)).by_slug == {"b": 2}
+    assert (await app.ledger.replay_missed("2026-01-01T00:00:00Z", "a")).by_slug == {"a": 3}
     await world.sleep("1m")
     assert await _outside(app, "a") == [f"01-01 0{hour}:00:00 replay succeeded" for hour in (1, 2, 3)]
-    assert await app.replay_missed("2026-01-01T00:00:00Z") == {"b": 6}
+    assert (await app.ledger.replay_missed("2026-01-01T00:00:00Z", dry_run=True)).by_slug == {"b": 6}
 
 
 @virtual
@@ -232,13 +231,13 @@ async def test_the_price_of_past_instants_is_estimated_from_recorded_costs(world
     await app.add("other", every("1h"), prompt="other")
     await app.add("tidy", every("1h"))
     await world.until("01-01 01:30:00")
-    assert await app.estimated_cost({"report": 10}) is None
+    assert await estimate_of(app, {"report": 10}) is None
     agent.cost = lambda fire: {"report": 0.10, "other": 0.50}[fire.slug]
     await world.until("01-01 02:30:00")
     agent.cost = lambda fire: {"report": 0.30, "other": None}[fire.slug]
     await world.until("01-01 03:30:00")
-    assert await app.estimated_cost({"report": 10}) == 2.0
-    assert await app.estimated_cost({"report": 10, "other": 2, "tidy": 100}) == 3.0
-    assert await app.estimated_cost({"tidy": 100}) == 0
+    assert await estimate_of(app, {"report": 10}) == 2.0
+    assert await estimate_of(app, {"report": 10, "other": 2, "tidy": 100}) == 3.0
+    assert await estimate_of(app, {"tidy": 100}) == 0
     await app.add("new", every("1h"), prompt="new")
-    assert await app.estimated_cost({"new": 10}) == 3.0, "the mean of 0.10, 0.50 and 0.30 of its agent"
+    assert await estimate_of(app, {"new": 10}) == 3.0, "the mean of 0.10, 0.50 and 0.30 of its agent"

@@ -28,7 +28,7 @@ class Seen:
 
 
 async def text_of(app: Bench) -> str:
-    entries, store_id = await app.calendar()
+    entries, store_id = await app._look(app._calendar)
     return calendar_text(entries, now=app.clock.read().now, store_id=store_id)
 
 
@@ -144,7 +144,7 @@ async def test_it_is_bounded_and_says_until_when_it_is_complete(world: World) ->
     app = await world.open(Bot(world))
     for number in range(60):
         await app.add(f"s{number}", times("06:00", "09:00", "12:00", "18:00"))
-    entries, _ = await app.calendar()
+    entries, _ = await app._look(app._calendar)
     assert ENTRIES_MAX - 60 < len(entries.entries) <= ENTRIES_MAX and entries.is_cut
     assert max(entry.starts_at for entry in entries.entries) <= entries.until
     assert "later runs do not fit" in (await text_of(app)).replace("\r\n ", "")

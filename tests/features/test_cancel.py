@@ -171,7 +171,7 @@ async def test_a_node_that_dies_after_the_request_does_not_try_again(world: Worl
     await app.kill()
     app = await world.open(actions={Http: remote})
     await world.sleep("1m")
-    run = await app.get_run(run.run_id)
+    run = await app.ledger.get(run.run_id)
     assert (run.outcome, run.reason, remote.fires) == ("unknown", "cancelled", 1)
     assert world.reported() == []
 
@@ -192,7 +192,7 @@ async def test_a_crash_at_every_commit_of_a_cancel_keeps_the_request_or_the_run(
     await app.kill()
     app = await world.open(bot)
     await world.sleep("2h")
-    run = await app.get_run(run.run_id)
+    run = await app.ledger.get(run.run_id)
     if commits == 0:
         assert (run.outcome, len(bot.fires)) == ("succeeded", 2)
     else:
@@ -213,7 +213,7 @@ async def test_on_several_nodes_the_owner_ends_it(world: World) -> None:
     run = await _only(second, "report")
     await second.cancel(run.run_id)
     await world.sleep("5s")
-    assert (await second.get_run(run.run_id)).outcome == "cancelled"
+    assert (await second.ledger.get(run.run_id)).outcome == "cancelled"
     assert bot.running == 0
 
 

@@ -49,13 +49,13 @@ async def test_in_standby_instants_are_skipped_and_nothing_is_caught_up(world: W
     app = await world.open(bot)
     await app.add("tick", every("1h"))
     await world.until("01-01 01:30:00")
-    await app.change(standby=True)
+    await app._change(standby=True)
     assert "it will not run at 02:00" in await told(app, "tick")
     assert await told(app, "tick", "01-01 03:00:00") == (
         "tick will not run at 2026-01-01 03:00 (UTC) because schedules are switched off (standby)."
     )
     await world.until("01-01 04:30:00")
-    await app.change(standby=False)
+    await app._change(standby=False)
     await world.until("01-01 05:30:00")
     assert bot.planned == ["01-01 01:00:00", "01-01 05:00:00"]
     assert await ledger(app, "tick") == [
@@ -87,12 +87,12 @@ async def test_a_schedule_that_a_raised_limit_forbids_is_skipped_with_its_text(w
     await app.add("twice", cron("0,30 9 * * *"), prompt="twice a day")
     await app.add("seldom", every("1h"), prompt="anything new?")
     await world.until("01-01 00:45:00")
-    await app.change(agent_interval_min="60m")
+    await app._change(agent_interval_min="60m")
     assert await told(app, "often", "01-01 01:00:00") == (
         f"often will not run at 2026-01-01 01:00 (UTC) because it prompts its agent too often: {HOUR_TEXT}."
     )
     await world.until("01-01 02:15:00")
-    await app.change(agent_interval_min="30m")
+    await app._change(agent_interval_min="30m")
     await world.until("01-01 02:45:00")
     assert await ledger(app, "often") == [
         "01-01 00:30:00 succeeded",
@@ -101,7 +101,7 @@ async def test_a_schedule_that_a_raised_limit_forbids_is_skipped_with_its_text(w
     ]
     assert await ledger(app, "seldom") == ["01-01 01:00:00 succeeded", "01-01 02:00:00 succeeded"]
     assert HOUR_TEXT in await told(app, "often", "01-01 01:30:00")
-    await app.change(agent_interval_min="60m")
+    await app._change(agent_interval_min="60m")
     await world.until("01-01 10:00:00")
     assert await ledger(app, "twice") == [f"01-01 09:00:00 skipped ({HOUR_TEXT}) x2"]
 
@@ -112,7 +112,7 @@ async def test_a_raised_limit_concerns_prompts_alone(world: World) -> None:
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("tick", every("1m"))
-    await app.change(agent_interval_min="2h")
+    await app._change(agent_interval_min="2h")
     await world.until("01-01 00:02:30")
     assert len(bot.fires) == 2
 
@@ -128,16 +128,16 @@ async def test_an_agent_works_on_one_run_at_a_time_unless_lanes_are_lifted(world
     await app.add("own-too", every("2h"), prompt="hello", lane="mine")
     await world.until("01-01 02:05:00")
     assert len(agent.turns) == 2  # one of the agent's lane, one of the other
-    await app.change(agent_lane="parallel")
+    await app._change(agent_lane="parallel")
     await world.settle()
     assert len(agent.turns) == 4
-    assert (await app.health()).level == "ok"
+    assert (await app.system.health()).level == "ok"
     await world.until("01-01 03:30:00")
     agent.turns.clear()
     await world.until("01-01 04:05:00")
     assert len(agent.turns) == 4  # a lane that a person named is kept
     await world.until("01-01 05:30:00")
-    await app.change(agent_lane="serial")
+    await app._change(agent_lane="serial")
     agent.turns.clear()
     await world.until("01-01 06:05:00")
     assert len(agent.turns) == 2
@@ -166,11 +166,11 @@ async def test_a_lower_cap_lets_runs_end_and_a_higher_one_starts_more(world: Wor
         await app.add(f"job-{n}", every("1d", anchor="2026-01-01T01:00:00Z"))
     await world.until("01-01 01:01:00")
     assert bot.running == 4
-    await app.change(concurrency_max=1)
+    await app._change(concurrency_max=1)
     await world.until("01-01 01:06:00")
     assert bot.running == 1
-    assert [node.capacity for node in (await app.pulse()).nodes] == [1]
-    await app.change(concurrency_max=3)
+    assert [node.capacity for node in (await app.system.nodes()).nodes] == [1]
+    await app._change(concurrency_max=3)
     await world.until("01-01 01:07:00")
     assert bot.running == 3
 
@@ -182,7 +182,7 @@ async def test_a_shorter_ledger_forgets_at_once(world: World) -> None:
     await app.add("tick", every("12h"))
     await world.until("01-10 00:30:00")
     assert len(await app.runs("tick")) == 18
-    await app.change(ledger_days=3)
+    await app._change(ledger_days=3)
     await world.sleep("5s")
     assert len(await app.runs("tick")) == 6
 
@@ -192,7 +192,7 @@ async def test_times_written_without_a_zone_get_the_new_one(world: World) -> Non
     """Those written before keep theirs."""
     app = await world.open(Bot(world))
     await app.add("before", cron("0 9 * * *"))
-    await app.change(timezone="Asia/Tokyo")
+    await app._change(timezone="Asia/Tokyo")
     await app.add("after", cron("0 9 * * *"))
     assert [short(at) for at in await app.next_times("before", 1)] == ["01-01 09:00:00"]
     assert [short(at) for at in await app.next_times("after", 1)] == ["01-02 00:00:00"]
@@ -212,7 +212,7 @@ async def test_what_cannot_be_changes_nothing(world: World) -> None:
     before = app.parts.terms.value
     for changes in wrong:
         with pytest.raises(Invalid) as caught:
-            await app.change(standby=True, **changes)
+            await app._change(standby=True, **changes)
         assert caught.value.errors[0].field == next(iter(changes))
     assert app.parts.terms.value == before
 
@@ -221,7 +221,7 @@ async def test_what_cannot_be_changes_nothing(world: World) -> None:
 async def test_every_below_a_changed_minimum_is_raised_to_it(world: World) -> None:
     """`every_min` counts for what is written from now on."""
     app = await world.open(Bot(world))
-    await app.change(every_min="5m")
+    await app._change(every_min="5m")
     await app.add("tick", every("1m"))
     assert [short(at) for at in await app.next_times("tick", 1)] == ["01-01 00:05:00"]
 

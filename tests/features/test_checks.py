@@ -58,7 +58,7 @@ async def test_a_day_of_polls_that_find_nothing_is_one_row(world: World) -> None
     assert await ledger(app, "poll") == ["01-01 00:05:00 skipped (nothing to do) x288"]
     assert "nothing to do" in (await app.why("poll", at="2026-01-01T12:00:00Z")).sentence
     (row,) = await app.runs("poll")
-    assert (await app.get_run(row.run_id + 7)).run_id == row.run_id
+    assert (await app.ledger.get(row.run_id + 7)).run_id == row.run_id
     assert world.query("SELECT count(*) FROM charges") == [(0,)]
 
 

@@ -42,10 +42,10 @@ async def test_days_of_the_settings_hold_for_plain_schedules_too(world: World) -
     await app.add("tick", every("12h"))
     await world.until("01-02 13:00:00")
     assert bot.planned == ["01-01 12:00:00"]
-    await app.change(exclude=None)
+    await app._change(exclude=None)
     await world.until("01-03 13:00:00")
     assert bot.planned == ["01-01 12:00:00", "01-03 00:00:00", "01-03 12:00:00"]
-    await app.change(exclude=days("2026-01-04"))
+    await app._change(exclude=days("2026-01-04"))
     await world.until("01-05 01:00:00")
     assert bot.planned[3:] == ["01-05 00:00:00"]
 
@@ -107,18 +107,18 @@ async def test_after_an_outage_the_latest_instant_that_is_not_excluded_runs(worl
 async def test_previews_leave_out_what_will_not_run(world: World) -> None:
     """The next times, what is to come, nextRun, and a rehearsal."""
     app = await world.open(Bot(world), exclude=days(FRIDAY))
-    written = await app.write(
+    written = await app.schedules.put(
         "daily",
         {"schedule": {"type": "times", "times": ["09:00"], "timezone": "UTC"}, "call": {"target": "on_due"}}
         | {"exclude": days(SATURDAY)},
-        is_rehearsal=True,
+        dry_run=True,
     )
     assert [short(at) for at in written.next_times][:2] == ["01-01 09:00:00", "01-04 09:00:00"]
     await app.add("daily", times("09:00"), exclude=days(SATURDAY))
     await world.until("01-01 10:00:00")
     assert (await app.get("daily")).next_run == (await app.next_times("daily", 1))[0]
     assert [short(at) for at in await app.next_times("daily", 2)] == ["01-04 09:00:00", "01-05 09:00:00"]
-    ahead = await app.upcoming(instant("01-06 00:00:00"))
+    ahead = await app.schedules.upcoming(instant("01-06 00:00:00"))
     assert [short(one.due_at) for one in ahead.instants] == ["01-04 09:00:00", "01-05 09:00:00"]
     await app.pause("daily", until="2026-01-01T12:00:00Z")
     assert [short(at) for at in await app.next_times("daily", 1)] == ["01-04 09:00:00"]
@@ -162,7 +162,7 @@ async def test_a_one_shot_that_is_excluded_later_is_skipped_with_the_reason(worl
     bot = Bot(world)
     app = await world.open(bot)
     await app.add("party", once("2026-01-02T20:00:00Z"))
-    await app.change(exclude=days(FRIDAY))
+    await app._change(exclude=days(FRIDAY))
     await app.add("party", once("2026-01-02T20:00:00Z"))
     await app.update("party", timeout="5m")
     assert (await app.get("party")).next_run is None
@@ -170,7 +170,7 @@ async def test_a_one_shot_that_is_excluded_later_is_skipped_with_the_reason(worl
     assert bot.fires == []
     assert told(await app.runs("party")) == [("01-02 20:00:00", "skipped", "excluded", 1)]
     assert (await app.get("party")).status == "done"
-    assert "its last run, 20:00, was skipped (excluded)" in (await app.why("party")).sentence
+    assert "its last run, 2026-01-02 20:00, was skipped (excluded)" in (await app.why("party")).sentence
     assert "because 2026-01-02 is excluded" in (await app.why("party", at="2026-01-02T20:00:00Z")).sentence
 
 
@@ -249,9 +249,9 @@ async def test_a_calendar_that_cannot_be_read_excludes_nothing_and_is_a_finding(
     file = world.path.parent / "holidays.ics"
     file.write_text(CALENDAR)
     await app.add("daily", times("09:00"), exclude={"calendar": "holidays.ics"})
-    assert [one for one in (await app.health()).findings if one.name == "calendars"] == []
+    assert [one for one in (await app.system.health()).findings if one.name == "calendars"] == []
     file.write_text("BEGIN:VCALENDAR\nBEGIN:VEVENT\nRRULE:FREQ=SECONDLY\n")
-    (finding,) = [one for one in (await app.health()).findings if one.name == "calendars"]
+    (finding,) = [one for one in (await app.system.health()).findings if one.name == "calendars"]
     assert finding.level == "warn"
     assert "ends before END:VEVENT; daily names it, and it excludes nothing" in finding.sentence
     await world.until("01-03 10:00:00")

@@ -75,7 +75,7 @@ async def test_beats_outside_the_active_hours_are_one_counted_row(world: World) 
     """The next beat is planned inside the window, start included and end excluded; nights are gaps."""
     voice = Voice(world)
     app = await beating(world, voice, within("09:00", "11:00"))
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert short(view.next_beat) == "01-01 09:00:00"
     await world.until("01-02 09:31:00")
     assert [at[:-4] for at in voice.began] == [
@@ -169,7 +169,7 @@ async def test_a_busy_agent_skips_the_beat_without_an_error(world: World) -> Non
     app = await beating(world, voice)
     await world.sleep("1h1m")
     assert await ledger(app, "heartbeat") == ["01-01 00:30:00 skipped (busy)", "01-01 01:00:00 succeeded (ok-ack)"]
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert view.errors_in_a_row == 0
 
 
@@ -183,7 +183,7 @@ async def test_a_beat_waits_for_the_reset_of_a_limit(world: World) -> None:
     await world.sleep("2h9m")
     assert len(voice.heard) == 1
     assert (await ledger(app, "heartbeat"))[0] == "01-01 00:30:00 waiting (quota)"
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert view.errors_in_a_row == 0
     await world.sleep("2m")
     assert len(voice.heard) == 2
@@ -230,7 +230,7 @@ async def test_a_beat_with_an_event_waits_for_a_busy_agent(world: World) -> None
     await world.sleep("12h10m")
     assert voice.began[1:] == ["01-01 12:00:00.250", "01-01 12:00:30.250", "01-01 12:01:30.250"]
     assert (await ledger(app, "heartbeat"))[1:] == ["01-01 12:00:00 succeeded (ok-ack)"]
-    assert await app.system_events() == []
+    assert (await app.turns.system_events()).events == []
 
 
 @virtual
@@ -247,7 +247,7 @@ async def test_a_beat_with_an_event_waits_for_the_lane_of_its_agent(world: World
     await world.sleep("12h30m")
     assert voice.began[1:] == ["01-01 11:50:01", "01-01 12:10:01"]
     assert (await ledger(app, "heartbeat"))[1:] == ["01-01 12:00:00 succeeded (ok-ack)"]
-    assert await app.system_events() == []
+    assert (await app.turns.system_events()).events == []
 
 
 @virtual
@@ -281,7 +281,7 @@ async def test_a_turn_that_succeeds_ends_the_row_of_errors(world: World) -> None
     await app.request_wake("manual")
     await world.sleep("20m")
     assert len(voice.began) == 3
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert (view.errors_in_a_row, view.retry_at) == (0, None)
 
 
@@ -391,7 +391,7 @@ async def test_it_has_a_session_of_its_own(world: World) -> None:
     await world.sleep("31m")
     await app.stop()
     app = await beating(world, voice)
-    view, turns = await app.heartbeat()
+    view, turns = await app.turns.heartbeat()
     assert view.session_id == "session-heartbeat"
     assert [run.outcome for run in turns] == ["succeeded"]
 
@@ -478,13 +478,13 @@ async def test_another_agent_begins_a_session_of_its_own(world: World) -> None:
     voice.script = [OK, 5 * MINUTE]
     app = await beating(world, voice)
     await world.sleep("1h1m")
-    assert (await app.heartbeat())[0].session_id == "session-heartbeat"
+    assert (await app.turns.heartbeat())[0].session_id == "session-heartbeat"
     await app.feature.follow(replace(TERMS, agent="other"))  # type: ignore[attr-defined]
-    assert (await app.heartbeat())[0].session_id is None
+    assert (await app.turns.heartbeat())[0].session_id is None
     await world.sleep("10m")
-    assert (await app.heartbeat())[0].session_id is None
+    assert (await app.turns.heartbeat())[0].session_id is None
     await world.sleep("20m")
-    assert (await app.heartbeat())[0].session_id == "session-heartbeat"
+    assert (await app.turns.heartbeat())[0].session_id == "session-heartbeat"
 
 
 @virtual
@@ -492,7 +492,7 @@ async def test_a_grid_that_steps_over_the_active_hours_beats_when_they_begin(wor
     """46, OC#75487: once a day from midnight on, active from nine to ten. It would never beat, and nobody would say."""
     voice = Voice(world)
     app = await beating(world, voice, replace(within("09:00", "10:00"), every=24 * HOUR))
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert short(view.next_beat) == "01-02 09:00:00"
     assert "2026-01-02T09:00:00.000Z" in (await app.why("heartbeat")).sentence
     await world.until("01-03 03:00:00")

@@ -292,7 +292,7 @@ async def test_a_tripped_budget_is_a_finding_of_the_doctor(world: World) -> None
     app = await beating(world, Voice(world), A_FEW)
 
     async def found() -> Any:
-        return next(one for one in (await app.health()).findings if one.name == "heartbeat")
+        return next(one for one in (await app.system.health()).findings if one.name == "heartbeat")
 
     assert (await found()).level == "ok"
     for _ in range(6):

@@ -18,7 +18,7 @@ async def test_beats_of_a_pause_are_one_row_and_none_is_caught_up(world: World) 
     app = await beating(world, voice)
     await world.sleep("31m")
     await app.pause("heartbeat")
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert (view.status, view.next_beat) == ("paused", None)
     assert (await app.why("heartbeat")).sentence.startswith(
         "It has been paused since 2026-01-01T00:31:00.000Z (to resume: wakeful"
@@ -40,11 +40,11 @@ async def test_a_pause_ends_by_itself_and_outlives_a_restart(world: World) -> No
     voice = Voice(world)
     app = await beating(world, voice)
     await app.pause("heartbeat", rfc("01-01 02:10:00"))
-    assert short((await app.heartbeat())[0].resume_at) == "01-01 02:10:00"
+    assert short((await app.turns.heartbeat())[0].resume_at) == "01-01 02:10:00"
     await app.stop()
     await world.sleep("1h")
     app = await beating(world, voice)
-    assert (await app.heartbeat())[0].status == "paused"
+    assert (await app.turns.heartbeat())[0].status == "paused"
     await world.until("01-01 02:31:00")
     assert voice.began == ["01-01 02:30:00.250"]
     assert (await ledger(app, "heartbeat"))[0] == "01-01 00:30:00 skipped (paused) x4"
@@ -74,7 +74,7 @@ async def test_pausing_again_changes_the_end_and_keeps_the_beginning(world: Worl
     await app.pause("heartbeat", rfc("01-01 00:40:00"))
     await world.sleep("20m")
     await app.pause("heartbeat")
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert (short(view.paused_at), view.resume_at) == ("01-01 00:00:00", None)
     await world.sleep("2h")
     assert await ledger(app, "heartbeat") == []
@@ -89,7 +89,7 @@ async def test_another_interval_in_a_pause_does_not_end_it(world: World) -> None
     await world.sleep("1h5m")
     await app.stop()
     app = await beating(world, voice, replace(TERMS, every=HOUR))
-    assert (await app.heartbeat())[0].status == "paused"
+    assert (await app.turns.heartbeat())[0].status == "paused"
     await world.sleep("1h5m")
     await app.resume("heartbeat")
     await world.sleep("1h")
@@ -110,7 +110,7 @@ async def test_a_wake_still_turns_it_and_a_failed_turn_is_not_retried(world: Wor
     await app.request_wake("manual")
     await world.sleep("1h")
     assert len(voice.began) == 1
-    assert (await app.heartbeat())[0].retry_at is None
+    assert (await app.turns.heartbeat())[0].retry_at is None
 
 
 @virtual
@@ -120,7 +120,7 @@ async def test_pausing_takes_back_a_retry(world: World) -> None:
     app = await beating(world, voice)
     await world.until("01-01 00:30:00")
     await world.sleep("600ms")
-    assert (await app.heartbeat())[0].retry_at is not None
+    assert (await app.turns.heartbeat())[0].retry_at is not None
     await app.pause("heartbeat")
     await world.sleep("3h")
     assert len(voice.began) == 1
@@ -160,7 +160,7 @@ async def test_switching_it_off_ends_the_pause(world: World) -> None:
     await app.pause("heartbeat", rfc("01-01 02:10:00"))
     await app.stop()
     app = await beating(world, voice, replace(TERMS, enabled=False))
-    assert (await app.heartbeat())[0].status == "disabled"
+    assert (await app.turns.heartbeat())[0].status == "disabled"
     await world.until("01-01 03:00:00")
     assert voice.began == []
 

@@ -65,7 +65,7 @@ async def test_a_label_that_no_node_has_is_late_and_found(world: World) -> None:
         app, "lost0", "01-01 01:00:00"
     )
     assert "it was due at 01:00 and waits: no live node has the label gpu" in await _why(app, "lost0")
-    await app.change(labels=["gpu"])
+    await app._change(labels=["gpu"])
     await world.until("01-01 02:40:00")
     assert await _ran(app, "lost0") == [("01:00", "missed", None), ("02:00", "succeeded", "node")]
     assert (await app.runs("lost0"))[-1].reason == "label"
@@ -140,10 +140,10 @@ async def test_an_edit_moves_what_waits(world: World) -> None:
     await app.run_now("render")
     await world.until("01-01 00:30:00")
     assert (await app.runs("render"))[0].outcome == "waiting"
-    await app.patch("render", {"runOn": None})
+    await app.schedules.patch("render", {"runOn": None})
     await world.until("01-01 02:30:00")
     assert [run.outcome for run in await app.runs("render")] == ["succeeded"] * 3
-    await app.patch("render", {"runOn": ["gpu", "tpu"]})
+    await app.schedules.patch("render", {"runOn": ["gpu", "tpu"]})
     await world.until("01-01 04:30:00")
     assert len(await app.runs("render")) == 3
     assert (await app.get("render")).health == "late"
@@ -155,7 +155,7 @@ async def test_a_lost_label_takes_effect_at_once(world: World) -> None:
     app = await world.open(Bot(world, usual=10 * MINUTE), labels=["gpu"])
     await app.add("render", every("1h"), run_on="gpu")
     await world.until("01-01 01:05:00")
-    await app.change(labels=[])
+    await app._change(labels=[])
     await world.until("01-01 03:30:00")
     assert await _ran(app, "render") == [("01:00", "succeeded", "node")]
 

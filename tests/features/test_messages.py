@@ -31,7 +31,7 @@ async def test_a_message_is_answered_to_its_sender(world: World) -> None:
     await say(app, "phone", "ann", "hi, it is Ann")
     await world.sleep("1s")
     assert voice.heard == ["hi, it is Ann"]
-    last = (await app.delivering.channels()).last
+    last = (await app.people.channels()).last
     assert last is not None
     assert (last.channel, last.to) == ("phone", "ann")
     assert [(one.text, one.channel, one.to) for one in said] == [("hello Ann", "phone", "ann")]

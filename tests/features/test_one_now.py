@@ -29,7 +29,7 @@ async def test_a_schedule_that_becomes_an_interval_waits_for_one(tmp_path: Path,
         await app.add("report", cron("0 9 * * *", tz="UTC"), command=["true"])
         timing = {"type": "every", "every": "2h"}
         if way == "patch":
-            await app.patch("report", {"schedule": timing})
+            await app.schedules.patch("report", {"schedule": timing})
         else:
             await app.update("report", schedule=timing)
         report = await app.get("report")
@@ -42,5 +42,5 @@ async def test_an_interval_that_is_raised_keeps_its_anchor_as_it_was_written(tmp
     app = Wakeful(tmp_path / "wakeful.db", tick=False)
     async with app:
         timing = {"type": "every", "every": "1s", "anchor": "2026-01-01T01:00:00+01:00"}
-        written = await app.write("report", {"schedule": timing, "command": {"argv": ["true"]}})
+        written = await app.schedules.put("report", {"schedule": timing, "command": {"argv": ["true"]}})
     assert written.view.to_json()["schedule"] == timing | {"every": "10s"}

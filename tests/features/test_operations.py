@@ -119,7 +119,7 @@ async def test_remove_keeps_the_ledger_and_lets_the_run_end(world: World) -> Non
     await world.until("01-01 09:00:00")
     assert len(bot.fires) == 2
     assert open_run is not None
-    assert (await app.get_run(open_run)).outcome == "succeeded"
+    assert (await app.ledger.get(open_run)).outcome == "succeeded"
     assert [run.outcome for run in await app.runs()] == ["succeeded", "succeeded"]
     await app.add("long", every("1h"))
     assert await app.runs("long") == []
@@ -499,10 +499,10 @@ async def test_start_and_stop_are_idempotent_and_nothing_works_before_start(worl
     app = await world.open(bot)
     await app.start()
     await app.add("tick", every("1h"))
-    assert app.is_ticking
+    assert app._is_ticking
     await app.stop()
     await app.stop()
-    assert not app.is_ticking
+    assert not app._is_ticking
     with pytest.raises(RuntimeError, match="not started; use `async with app:`"):
         await app.get("tick")
     await world.sleep("90m")
@@ -520,7 +520,7 @@ async def test_an_app_that_does_not_tick_adds_and_reads(world: World) -> None:
     await reader.add("tick", every("1h"))
     await world.sleep("90m")
     assert bot.fires == []
-    assert not reader.is_ticking
+    assert not reader._is_ticking
     ticker = await world.open(bot, name="ticker")
     await world.settle()
     assert bot.planned == ["01-01 01:00:00"]
@@ -537,7 +537,7 @@ async def test_what_is_not_there_is_said_so(world: World) -> None:
     with pytest.raises(NotFound, match="there is no schedule 'nobody'"):
         await app.update("nobody", timeout="1m")
     with pytest.raises(NotFound, match="there is no run 77"):
-        await app.get_run(77)
+        await app.ledger.get(77)
 
 
 async def fail_after(world: World, duration: int) -> None:
@@ -672,15 +672,15 @@ async def test_enabling_what_is_done_is_refused_like_resuming_it(world: World) -
     """`enabled: true` in a patch equals resume; writing the whole definition again is harmless."""
     app = await world.open(Bot(world))
     single = {"schedule": {"type": "once", "at": "2026-01-01T00:10:00Z"}, "call": {"target": "os:getpid"}}
-    await app.write("single", {**single, "enabled": True})
+    await app.schedules.put("single", {**single, "enabled": True})
     await app.pause("single", until="2026-01-01T00:20:00Z")
     await world.until("01-01 00:30:00")
     assert (await app.get("single")).status == "done"
     with pytest.raises(Conflict) as resumed:
         await app.resume("single")
     with pytest.raises(Conflict) as enabled:
-        await app.patch("single", {"enabled": True})
+        await app.schedules.patch("single", {"enabled": True})
     assert str(resumed.value) == str(enabled.value)
-    assert (await app.write("single", {**single, "enabled": True})).view.status == "done"
-    later = await app.patch("single", {"enabled": True, "schedule": {"at": "2026-01-02T00:00:00Z"}})
+    assert (await app.schedules.put("single", {**single, "enabled": True})).view.status == "done"
+    later = await app.schedules.patch("single", {"enabled": True, "schedule": {"at": "2026-01-02T00:00:00Z"}})
     assert (later.view.status, later.view.enabled) == ("idle", True)

@@ -14,12 +14,12 @@ async def test_resume_brings_back_only_what_was_paused_together(world: World) ->
         await app.add(slug, every("1h"))
     await app.pause("before")
     await app.update("off", enabled=False)
-    assert await app.pause_all(by="ops") == ["a", "b", "since"]
-    assert await app.pause_all() == []
+    assert (await app.schedules.pause_all()).slugs == ["a", "b", "since"]
+    assert (await app.schedules.pause_all()).slugs == []
     await app.pause("since")
     await world.sleep("3h")
     assert bot.fires == []
-    assert await app.resume_all() == ["a", "b"]
+    assert (await app.schedules.resume_all()).slugs == ["a", "b"]
     await world.sleep("1h")
     assert [(await app.get(slug)).status for slug in ("a", "b", "before", "off", "since")] == [
         "idle",
@@ -29,7 +29,7 @@ async def test_resume_brings_back_only_what_was_paused_together(world: World) ->
         "paused",
     ]
     assert await ledger(app, "a") == ["01-01 01:00:00 skipped (paused) x3", "01-01 04:00:00 succeeded"]
-    assert await app.resume_all() == []
+    assert (await app.schedules.resume_all()).slugs == []
 
 
 @virtual
@@ -42,7 +42,7 @@ async def test_it_is_one_commit_and_gives_up_what_waits(world: World) -> None:
         await app.add(f"s{number:02}", every("2h"))
     await world.until("01-01 01:10:00")
     writes = app.store.writes
-    assert len(await app.pause_all("2026-01-02T00:00:00Z")) == 31
+    assert len((await app.schedules.pause_all(until="2026-01-02T00:00:00Z")).slugs) == 31
     assert app.store.writes == writes + 1
     assert (await app.runs("waits"))[0].reason == "paused"
     fired = len(bot.fires)

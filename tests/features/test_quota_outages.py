@@ -90,11 +90,11 @@ async def test_a_person_who_asks_for_the_wake_does_not_wait_for_the_next_try(wor
     account.wake_mood = "down"
     opened = await open_quota(world, shop, config(world, {"main": {"times": ["01:00"], "poll": "24h"}}))
     await world.until("01-01 01:20:00")
-    await opened.quota.resume("main")
+    await opened.app.slots.resume("main")
     await world.sleep("1s")
     assert at_minutes(account.tried)[-1] == "01:20"
     account.wake_mood = None
-    await opened.quota.wake("main")
+    await opened.app.slots.wake("main")
     await world.sleep("10s")
     assert at_minutes(account.woken) == ["01:20"]
     assert await opened.rows() == ["01-01 01:00:00 succeeded"]
@@ -198,6 +198,6 @@ async def test_a_manual_wake_that_does_not_arrive_is_told_at_once(world: World) 
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "1h"}}))
     await world.sleep("1m")
     shop.is_unreachable = True
-    run = await opened.app.wait_for(await opened.quota.wake("main"))
+    run = await opened.app.wait_for((await opened.app.slots.wake("main")).run_id)
     assert (run.outcome, run.reason) == ("failed", "unreachable")
     assert "connection refused" in (run.error or "")

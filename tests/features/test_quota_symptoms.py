@@ -7,6 +7,7 @@ import pytest
 from features.kit import Bot, World, virtual
 from features.quota_kit import Shop, config, open_quota
 from wakeful import after_reset, every
+from wakeful.core.time.instants import MINUTE
 
 pytestmark = pytest.mark.promise
 
@@ -46,7 +47,7 @@ async def test_a_slot_without_a_reset_says_so(world: World) -> None:
     opened = await open_quota(world, shop, config(world, {"main": {"afterReset": "1m"}}, errors_max=1000))
     await world.sleep("1s")
     assert "wake errors" in (await opened.slot())["statusReason"]
-    await opened.quota.resume("main")
+    await opened.app.slots.resume("main")
     sentence = (await opened.slot())["statusReason"]
     phrase = "has not reported a nextResetTime yet, so its wake after the reset cannot be planned"
     assert phrase in sentence
@@ -75,7 +76,7 @@ async def test_slot_auto_disabled(world: World) -> None:
     shop.account("sk-main").mood = "refused"
     shop.account("sk-other").wake_mood = "wrong"
     slots = {"main": {"poll": "1m"}, "other": {"interval": "1h"}}
-    opened = await open_quota(world, shop, config(world, slots, backoff_cap="1m"))
+    opened = await open_quota(world, shop, config(world, slots, backoff_cap=MINUTE))
     await world.sleep("30m")
     said = (await opened.slot())["statusReason"]
     assert "is disabled after 10 errors in a row, the last: the key was refused" in said

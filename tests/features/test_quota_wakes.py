@@ -315,7 +315,7 @@ async def test_ten_refused_sends_switch_waking_off_and_resume_switches_it_on(wor
     assert "HTTP 400: no such plan" in text
     assert "wakeful slots resume main" in text
     account.wake_mood = None
-    await opened.quota.resume("main")
+    await opened.app.slots.resume("main")
     await world.sleep("1m")
     slot = await opened.slot()
     assert (slot["wakeDisabled"], slot["wakeErrors"], slot["warm"]) == (False, 0, True)
@@ -346,7 +346,7 @@ async def test_a_manual_wake_is_sent_even_to_a_warm_key(world: World) -> None:
     account.warm("4h")
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "60m"}}))
     await world.sleep("1m")
-    run_id = await opened.quota.wake("main")
+    run_id = (await opened.app.slots.wake("main")).run_id
     run = await opened.app.wait_for(run_id)
     assert (run.outcome, run.trigger, len(account.woken)) == ("succeeded", "manual", 1)
 

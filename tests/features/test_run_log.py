@@ -1,13 +1,16 @@
 """The run log and the statistics of a schedule."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
 from features.kit import Bot, World, as_ms, instant, rfc, short, virtual
-from wakeful import every
+from wakeful import Wakeful, every, manual
+from wakeful.app.options import Host
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 from wakeful.core.time.timing import Every, tally
+from wakeful.observe.log_reading import LogLine, RunLog
 
 
 @virtual
@@ -22,6 +25,45 @@ async def test_runs_are_newest_first_bounded_and_can_be_paged(world: World) -> N
     page = await app.runs("tick", limit=2, before_id=page[-1].run_id)
     assert [short(run.planned_at) for run in page] == ["01-01 00:40:00", "01-01 00:30:00"]
     assert len(await app.runs(limit=1000)) == 12
+
+
+@virtual
+async def test_the_ledger_can_be_searched_page_by_page(world: World) -> None:
+    """By schedule, outcome, text and time; `next` continues, and is None on the last page."""
+    bot = Bot(world)
+    bot.script = [RuntimeError("no room"), None, RuntimeError("no route")]
+    app = await world.open(bot)
+    await app.add("tick", every("10m"))
+    await world.until("01-01 00:35:00")
+    page = await app.ledger.list(limit=2)
+    assert [short(run.planned_at) for run in page.runs] == ["01-01 00:30:00", "01-01 00:20:00"]
+    rest = await app.ledger.list(limit=2, cursor=page.next)
+    assert ([short(run.planned_at) for run in rest.runs], rest.next) == (["01-01 00:10:00"], None)
+    failed = (await app.ledger.list(slug="tick", outcome="failed", q="No Ro")).runs
+    assert [run.error for run in failed] == ["RuntimeError: no route", "RuntimeError: no room"]
+    early = (await app.ledger.list(since=rfc("01-01 00:10:00"), until=rfc("01-01 00:20:00"))).runs
+    assert [short(run.planned_at) for run in early] == ["01-01 00:10:00"]
+
+
+async def test_a_run_is_read_with_its_log_where_one_is_kept(tmp_path: Path) -> None:
+    """From its planned time to its end. An app without a log returns the run alone, and so does a list."""
+    asked: list[tuple[int, int, int]] = []
+    line: LogLine = {"ts": "2026-01-01T00:00:00.000Z", "level": "info", "action": "run-ended", "phase": "event"}
+
+    async def log_of_run(run_id: int, since: int, until: int) -> RunLog:
+        asked.append((run_id, since, until))
+        return RunLog([line], True)
+
+    app = Wakeful(tmp_path / "logged.db", host=Host(log_of_run=log_of_run))
+    async with app:
+        await app.add("tick", manual(), call=int)
+        ended = await app.run_now("tick", wait=True)
+        run = await app.ledger.get(ended.run_id)
+        listed = (await app.ledger.list()).runs
+    assert ended.ended_at is not None
+    assert asked == [(run.run_id, as_ms(ended.planned_at), as_ms(ended.ended_at))]
+    assert (run.log, run.log_is_cut, run.outcome) == ([line], True, "succeeded")
+    assert listed == [ended]
 
 
 @virtual

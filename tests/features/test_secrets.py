@@ -4,6 +4,7 @@ import pytest
 
 from features.kit import Bot, World, virtual
 from wakeful import every
+from wakeful.app.options import Host
 from wakeful.core.run.results import Busy, Done, Failed, Result, masked
 
 SECRET = "s3cr3t-key"
@@ -41,7 +42,7 @@ async def test_what_a_target_repeats_is_not_in_the_store(world: World) -> None:
     """Neither in a result nor in an error, of a run that closed or of one that waits."""
     bot = Bot(world)
     bot.script = [RuntimeError(f"refused: {SECRET}"), Done(reply=f"it is {SECRET}", output=SECRET)]
-    app = await world.open(bot, redact=hide)
+    app = await world.open(bot, host=Host(redact=hide))
     await app.add("job", every("1h"), retry={"times": 1, "delay": "10m"})
     await world.sleep("65m")
     assert "***" in str(world.query("SELECT error FROM runs"))

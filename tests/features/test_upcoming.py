@@ -11,6 +11,7 @@ from features.voice import Voice, beating
 from wakeful import Prepare, every, once
 from wakeful.core.time.instants import HOUR, MINUTE, parse_instant
 from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.features.schedules.timeline import timeline_text
 from workflows.kit import Inbox, decline
 
 BROKEN = RuntimeError("no route to host")
@@ -18,7 +19,7 @@ BROKEN = RuntimeError("no route to host")
 
 async def listed(app: Bench, until: str, limit: int = 100) -> list[str]:
     """What is to come: when, whose, what."""
-    ahead = await app.upcoming(instant(until), limit=limit)
+    ahead = await app.schedules.upcoming(instant(until), limit=limit)
     return [
         " ".join(part for part in (short(one.due_at)[6:11], one.slug, one.kind, one.handler) if part)
         for one in ahead.instants
@@ -136,7 +137,9 @@ async def test_what_the_error_ladder_holds_off_is_shown_when_it_will_run(world: 
     assert held_until.timestamp() * 1000 - world.now > 2 * MINUTE
     times = await app.next_times("tick", 3)
     assert times[0] == held_until
-    assert (await app.upcoming(world.now + 2 * HOUR, limit=1)).instants[0].due_at == int(held_until.timestamp() * 1000)
+    assert (await app.schedules.upcoming(world.now + 2 * HOUR, limit=1)).instants[0].due_at == int(
+        held_until.timestamp() * 1000
+    )
     await world.until("01-01 01:00:00")
     rows = await app.runs("tick", limit=1000)
     ran = [run.started_at.strftime("%H:%M:%S") for run in rows if run.started_at is not None]
@@ -157,7 +160,7 @@ async def test_a_page_of_upcoming_is_in_order_and_says_how_far_it_is_complete(wo
     """Whatever the source, what is listed is the earliest."""
     inbox = Inbox(world, period="7m", prepare=decline)
     app = await inbox.open()
-    ahead = await app.upcoming(instant("01-02 00:00:00"), limit=5)
+    ahead = await app.schedules.upcoming(instant("01-02 00:00:00"), limit=5)
     assert [short(one.due_at)[6:11] for one in ahead.instants] == ["00:07", "00:14", "00:21", "00:28", "00:35"]
     assert ahead.is_cut
     assert short(ahead.until) == "01-01 00:41:59.999"
@@ -169,8 +172,8 @@ async def test_the_time_axis_has_rows_for_the_heartbeat_workflows_and_slots(worl
     shop = Shop(world)
     opened = await open_quota(world, shop, config(world, {"main": {"interval": "1h", "times": ["12:00"]}}))
     await world.sleep("1m")
-    others = await opened.app.timeline_of_others(since=instant("01-01 00:00:00"), until=instant("01-01 13:00:00"))
-    (row,) = [json.loads(one.to_text()) for one in others]
+    page = await opened.app.schedules.timeline(since=instant("01-01 00:00:00"), until=instant("01-01 13:00:00"))
+    (row,) = json.loads(timeline_text(page))["others"]
     assert (row["slug"], row["status"], [run["outcome"] for run in row["runs"]]) == ("slot:main", "idle", ["succeeded"])
     assert [at[11:16] for at in row["planned"]] == ["05:00", "10:00"]
     assert row["nextRun"] == row["planned"][0]
@@ -211,7 +214,7 @@ async def test_the_beats_to_come_are_listed_among_what_is_to_come(world: World) 
     app = await beating(world, Voice(world), HeartbeatTerms(enabled=True, every=30 * MINUTE))
     await app.add("hourly", every("1h"), event="look")
     until = parse_instant("2026-01-01T02:10:00Z", "until")
-    ahead = await app.upcoming(until, limit=10)
+    ahead = await app.schedules.upcoming(until, limit=10)
     assert [(one.slug, short(one.planned_at)) for one in ahead.instants] == [
         ("heartbeat", "01-01 00:30:00"),
         ("hourly", "01-01 01:00:00"),
@@ -221,8 +224,8 @@ async def test_the_beats_to_come_are_listed_among_what_is_to_come(world: World) 
         ("heartbeat", "01-01 02:00:00"),
     ]
     assert not ahead.is_cut
-    cut = await app.upcoming(until, limit=3)
+    cut = await app.schedules.upcoming(until, limit=3)
     assert cut.instants == ahead.instants[:3]
     assert (cut.is_cut, cut.until) == (True, ahead.instants[3].due_at - 1)
     await world.sleep("35m")
-    assert (await app.upcoming(until, limit=1)).instants[0].slug == "hourly"
+    assert (await app.schedules.upcoming(until, limit=1)).instants[0].slug == "hourly"

@@ -54,7 +54,7 @@ async def test_a_cron_event_and_a_heartbeat_within_the_window_are_one_turn(world
     app = await beating(world, voice, HeartbeatTerms(enabled=True, every=HOUR))
     for shift in (-100, 0, 100):
         voice.heard.clear()
-        view, _ = await app.heartbeat()
+        view, _ = await app.turns.heartbeat()
         assert view.next_beat is not None
         slug = f"check{shift + 100}"
         await app.add(slug, once(format_instant(view.next_beat + shift)), event="Check BTC RSI")
@@ -128,7 +128,7 @@ async def test_a_turn_that_wakes_itself_keeps_its_distance(world: World) -> None
     async def again(fire: object) -> str:
         assert token is not None
         run_id = fire.run_id  # type: ignore[attr-defined]
-        await app.request_wake("hook", run=(run_id, token.token(run_id)))
+        await app.turns.wake("hook", run_id=run_id, token=token.token(run_id))
         return OK
 
     voice.script = [again, again, again]
@@ -158,7 +158,7 @@ async def test_the_budget_stops_an_agent_that_wakes_itself_and_says_so(world: Wo
     await app.request_wake("hook")
     await world.sleep("50m")
     assert len(voice.began) == 60
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert view.tripped_at is not None
     assert short(view.held_until) == "01-01 01:00:00.250"
     assert [alert.incident for alert in app.alerted] == ["heartbeat:budget"]
@@ -184,7 +184,7 @@ async def test_the_budget_rests_when_the_loop_ends(world: World) -> None:
     assert [alert.incident for alert in app.alerted] == ["heartbeat:budget"] * 2
     await app.request_wake("manual")
     await world.sleep("1s")
-    view, _ = await app.heartbeat()
+    view, _ = await app.turns.heartbeat()
     assert view.tripped_at is None
 
 
@@ -208,9 +208,9 @@ async def test_reading_never_changes_what_is_planned(world: World) -> None:
     app = await beating(world, voice)
     await world.sleep("29m59s")
     for _ in range(20):
-        await app.heartbeat()
+        await app.turns.heartbeat()
         await app.why("heartbeat")
-        await app.system_events()
+        await app.turns.system_events()
     await world.sleep("2s")
     assert voice.began == ["01-01 00:30:00.250"]
 

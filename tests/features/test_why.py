@@ -564,7 +564,7 @@ async def test_a_run_queues_for_its_agent_behind_a_message(world: World) -> None
     app = await beating(world, voice, HeartbeatTerms(enabled=False), said=[])
     await app.add("tick", every("6h"), prompt="How is it?")
     await world.until("01-01 05:59:59")
-    await app.message("phone", "ann", "hi")
+    await app.people.receive("phone", "ann", "hi")
     await world.sleep("10m")
     (message,) = await app.runs("message:phone:ann")
     sentence = await told(app, "tick")

@@ -5,6 +5,7 @@ import pytest
 from features.kit import Bench, World, virtual
 from features.quota_kit import Shop, config, open_quota
 from wakeful import Context, NotFound, Prepare
+from wakeful.core.time.instants import MINUTE
 from workflows.kit import Inbox, decline, mail
 
 
@@ -76,10 +77,10 @@ async def test_a_slot_that_is_halted(world: World) -> None:
     shop = Shop(world)
     shop.account("sk-bad").mood = "refused"
     slots = {"off": {"enabled": False, "interval": "1h"}, "bad": {"poll": "1m", "interval": "1h"}, "plain": {}}
-    opened = await open_quota(world, shop, config(world, slots, backoff_cap="1m"))
-    await opened.quota.put("gone", {"apiKey": "sk-gone", "interval": "1h"})
+    opened = await open_quota(world, shop, config(world, slots, backoff_cap=MINUTE))
+    await opened.app.slots.put("gone", {"apiKey": "sk-gone", "interval": "1h"})
     await world.sleep("30m")
-    await opened.quota.remove("gone")
+    await opened.app.slots.remove("gone")
     app = opened.app
     assert "is disabled in the settings (enabled = false)" in await told(app, "slot:off")
     bad = await told(app, "slot:bad")

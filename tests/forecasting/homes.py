@@ -18,11 +18,12 @@ from wakeful.app.simulation_job import SimulationJob
 from wakeful.core.run.effects import Replan
 from wakeful.core.run.usage import Usage
 from wakeful.core.simulation.draws import Record, Sample
-from wakeful.core.simulation.request import NamedSpan, SimulationRequest, Span, Troubles
+from wakeful.core.simulation.request import SimulationRequest, Span, Troubles, UsedUpBudget, UsedUpSlot
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Instant, format_instant
 from wakeful.integrations.agents.echo import EchoAgent
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import FeatureHooks
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Store, Tx
 from wakeful.simulation.actions import Behaviour, Meter, replaced
 from wakeful.simulation.copying import Copied, read_copy
@@ -170,8 +171,8 @@ class Home:
             outages=tuple(apart),
             failing={slug: rng.random() for slug in rng.sample(names, 5)},
             slow={slug: rng.randrange(3 * HOUR) * 2 + 1 for slug in rng.sample(names, 5)},
-            quota=tuple(NamedSpan(SLOT, *span(8 * HOUR)) for _ in range(rng.randrange(4))),
-            budgets=tuple(NamedSpan("agent:default", *span(DAY)) for _ in range(rng.randrange(2))),
+            quota=tuple(UsedUpSlot(*span(8 * HOUR), SLOT) for _ in range(rng.randrange(4))),
+            budgets=tuple(UsedUpBudget(*span(DAY), "agent:default") for _ in range(rng.randrange(2))),
         )
 
     def drafts(self) -> dict[str, dict[str, Any]]:
@@ -222,7 +223,7 @@ class Home:
             agents=lambda clock, registry: {"default": EchoAgent()},
             features=[gates],
         )
-        self._stack.enter_context(app.moved_to(clock, open_store, assemble))
+        self._stack.enter_context(app._moved_to(clock, open_store, assemble))
         await app.start()
 
     def kill(self) -> None:
@@ -259,7 +260,7 @@ class Home:
         brief = {slug: _brief(record) for slug, record in self.synthetic.items()}
         self.boot(brief, Troubles(), self.seed)
         for slug, written in self.definitions.items():
-            self.do(lambda app, slug=slug, written=written: app.write(slug, written))
+            self.do(lambda app, slug=slug, written=written: app.schedules.put(slug, written))
         for slug in self.rng.sample(sorted(self.definitions), 3):
             self.do(lambda app, slug=slug: app.pause(slug, format_instant(self.now + self.rng.randrange(20) * DAY + 1)))
         self.pass_until(BORN_AT + self.history * DAY + 7 * MINUTE + 1)
@@ -269,15 +270,17 @@ class Home:
         self.kill()
         return job
 
-    def use_up(self, span: NamedSpan) -> None:
+    def use_up(self, span: UsedUpSlot) -> None:
         """The quota of a slot is used up, as its provider says."""
 
         def write(tx: Tx, now: Instant) -> None:
-            slot = tx.slots.by_names([span.name]).get(span.name) or tx.slots.add(span.name, None, now=now)
+            slot = tx[QuotaSlots].by_names([span.slot]).get(span.slot) or tx[QuotaSlots].add_new(
+                span.slot, None, now=now
+            )
             assert slot is not None
-            tx.slots.save_many([slot._replace(exhausted_until=span.ends_at)])
+            tx[QuotaSlots].save_many([slot._replace(exhausted_until=span.ends_at)])
             if self.app is not None:
-                self.app._open.apply(tx, Replan(span.name, span.ends_at), now)
+                self.app._open.apply(tx, Replan(span.slot, span.ends_at), now)
 
         if self.app is not None:
             self.do(lambda app: app._command(write))
@@ -298,7 +301,7 @@ class Home:
         for slug in troubles.without:
             self.do(lambda app, slug=slug: app.remove(slug))
         for slug, written in drafts.items():
-            self.do(lambda app, slug=slug, written=written: app.write(slug, written))
+            self.do(lambda app, slug=slug, written=written: app.schedules.put(slug, written))
         for at, step in sorted(steps, key=lambda one: one[0]):
             if at < now + self.days * DAY:
                 self.pass_until(at)

@@ -8,6 +8,7 @@ from typing import Any
 from wakeful.core.money.charges import Charge
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import DAY, HOUR, Instant
+from wakeful.ports.charges import Charges
 from wakeful.ports.store import Tx
 from wakeful.stores.sqlite.store import SqliteStore
 
@@ -53,7 +54,7 @@ async def record(path: Path, schedules: list[Schedule], now: Instant) -> None:
             times = [now - n * schedule.every for n in range(WEEK // schedule.every, 0, -1)]
             ids = tx.runs.reserve_ids(len(times))
             tx.runs.add_many([_run(run_id, schedule_id, at) for run_id, at in zip(ids, times, strict=True)])
-            tx.charges.save_many(
+            tx[Charges].put_many(
                 [_charge(run_id, schedule_id, at, schedule.cost()) for run_id, at in zip(ids, times, strict=True)]
             )
 

@@ -10,8 +10,8 @@ from far_away import minute_away
 from forecasting.recorded import record, steady
 from sampling import sampled
 from wakeful import Budgets, Invalid, Wakeful
+from wakeful.app.forecast_rows import Forecasts, StoredForecast
 from wakeful.core.time.instants import DAY
-from wakeful.ports.forecasts import StoredForecast
 from wakeful.ports.store import Tx
 from wakeful.simulation.ranges import Rehearsed, figures_of
 
@@ -55,8 +55,8 @@ async def test_a_forecast_from_a_recorded_week(seed: int, tmp_path: Path) -> Non
     path, schedules = tmp_path / "wakeful.db", steady(seed)
     async with with_agent(path) as app:
         for schedule in schedules:
-            await app.put(schedule.slug, schedule.definition)
-        await record(path, schedules, app.moment().now)
+            await app.schedules.put(schedule.slug, schedule.definition)
+        await record(path, schedules, app._moment().now)
         made = await app.forecast()
     total = made["total"]
     mean = sum(schedule.mean * (7 * DAY // schedule.every) for schedule in schedules)
@@ -79,11 +79,11 @@ async def test_collisions_budgets_and_unknown_costs(tmp_path: Path) -> None:
         for schedule in schedules:
             schedule.every = 3_600_000
             timing = {"type": "cron", "expression": "0 * * * *", "timezone": "UTC"}
-            await app.put(schedule.slug, {**schedule.definition, "schedule": timing})
+            await app.schedules.put(schedule.slug, {**schedule.definition, "schedule": timing})
         fresh = await app.forecast(2)
         assert fresh["unknownCosts"] > 0
         assert fresh["total"]["cost"] == {"low": 0.0, "expected": 0.0, "high": 0.0}
-        await record(path, schedules, app.moment().now)
+        await record(path, schedules, app._moment().now)
         made = await app.forecast(2)
     assert made["unknownCosts"] == 0
     assert {row["scope"] for row in made["budgets"]} == {"all"}
@@ -102,8 +102,8 @@ async def test_a_limit_that_is_far_away_is_not_at_risk(tmp_path: Path) -> None:
             schedule.every, schedule.mean = 3_600_000, 0.1
             timing = {"type": "cron", "expression": "0 * * * *", "timezone": "UTC"}
             definition = {**schedule.definition, "schedule": timing, "budget": {"perDay": 50.0}}
-            await app.put(schedule.slug, definition)
-        await record(path, schedules, app.moment().now)
+            await app.schedules.put(schedule.slug, definition)
+        await record(path, schedules, app._moment().now)
         made = await app.forecast(2)
     assert any(row["skipped"] for row in made["budgets"])
     assert {row["scope"] for row in made["budgets"]} == {"all"}
@@ -118,8 +118,8 @@ async def test_lanes_collide(tmp_path: Path) -> None:
         schedules = steady(1, 4)
         for schedule in schedules:
             timing = {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}
-            await app.put(schedule.slug, {**schedule.definition, "schedule": timing})
-        await record(path, schedules, app.moment().now)
+            await app.schedules.put(schedule.slug, {**schedule.definition, "schedule": timing})
+        await record(path, schedules, app._moment().now)
         made = await app.forecast(3)
     assert [(row["lane"], row["longest"]) for row in made["collisions"]] == [
         ("agent:default", "1m30s3ms"),
@@ -132,19 +132,21 @@ async def test_the_last_forecast_is_compared_with_what_happened(tmp_path: Path) 
     path, schedules = tmp_path / "wakeful.db", steady(5)
     async with with_agent(path) as app:
         for schedule in schedules:
-            await app.put(schedule.slug, schedule.definition)
-        now = app.moment().now
+            await app.schedules.put(schedule.slug, schedule.definition)
+        now = app._moment().now
         await record(path, schedules, now)
-        assert await app.forecast_daily()
-        assert not await app.forecast_daily()
-        (stored,) = await app.store.read(lambda tx: tx.forecasts.since(0))
+        assert await app._forecast_daily()
+        assert not await app._forecast_daily()
+        (stored,) = await app._store.read(lambda tx: tx[Forecasts].since(0))
 
         def earlier(tx: Tx) -> None:
-            tx.forecasts.prune(before=now + DAY)
+            tx[Forecasts].forget(before=now + DAY)
             # By no more than the week that was recorded: its first day would lack the hours of today.
-            tx.forecasts.add(StoredForecast("earlier", stored.made_at - 7 * DAY, stored.ends_at - 7 * DAY, stored.body))
+            tx[Forecasts].add_first(
+                StoredForecast("earlier", stored.made_at - 7 * DAY, stored.ends_at - 7 * DAY, stored.body)
+            )
 
-        await app.store.write(earlier)
+        await app._store.write(earlier)
         found = (await app.forecast(2))["accuracy"]
     assert found["days"] == 6
     assert found["cost"]["low"] < found["cost"]["expected"] < found["cost"]["high"]

@@ -12,6 +12,7 @@ from edges.cli.kit import Cli
 from edges.http.kit import Client, served
 from patience import PATIENCE
 from wakeful import Invalid, Wakeful
+from wakeful.app.forecast_rows import Forecasts
 
 HOURLY: dict[str, Any] = {
     "schedule": {"type": "cron", "expression": "0 * * * *", "timezone": "UTC"},
@@ -136,14 +137,14 @@ async def test_a_simulation_ends_with_the_connection_of_its_client(api: Client) 
         while api.app._simulations_waiting:
             await asyncio.sleep(0.02)
     assert (await api.get("/api/forecast?days=7&latest=true")).status == 204
-    assert await api.app.store.read(lambda tx: tx.forecasts.since(0)) == []
+    assert await api.app._store.read(lambda tx: tx[Forecasts].since(0)) == []
 
 
 @pytest.mark.usefixtures("interpreter")
 async def test_a_python_program_simulates(api: Client) -> None:
     """With values of Python; errors are raised."""
     app = api.app
-    await app.put("hourly", HOURLY)
+    await app.schedules.put("hourly", HOURLY)
     result = await app.simulate(days=1, drafts=[{**HOURLY, "slug": "more"}], slow={"more": "5m"}, seed=3)
     assert [row["slug"] for row in result["schedules"]] == ["hourly", "more"]
     with pytest.raises(Invalid, match="without"):
@@ -170,7 +171,7 @@ async def test_runs_wait_when_there_is_no_capacity_for_all(tmp_path: Path) -> No
     slugs = [f"s{n}" for n in range(5)]
     async with Wakeful(tmp_path / "plan.db", timezone="UTC", concurrency_max=2) as app:
         for slug in slugs:
-            await app.put(slug, HOURLY)
+            await app.schedules.put(slug, HOURLY)
         slow = dict.fromkeys(slugs, "10m")
         answer = await app.simulate(start=DAY["from"], until="2026-03-02T01:00:00Z", slow=slow, rows=True)
     assert sorted(row["startedAt"][11:19] for row in answer["rows"]) == [
@@ -191,7 +192,7 @@ async def test_a_plan_on_postgresql_is_simulated_too(tmp_path: Path, url: str) -
         assert body["difference"]["sentence"] == "24 fewer runs of hourly."
         made = (await api.get("/api/forecast")).body
         assert (made["total"]["runs"], made["accuracy"]) == (168, None)
-        assert len(await api.app.store.read(lambda tx: tx.forecasts.since(0))) == 1
+        assert len(await api.app._store.read(lambda tx: tx[Forecasts].since(0))) == 1
 
 
 def test_the_command_line_shows_a_table(cli: Cli, tmp_path: Path) -> None:

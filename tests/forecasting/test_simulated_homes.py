@@ -12,6 +12,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.simulation.summary import SimulatedRow
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.features.schedules.compiled import Compiled
+from wakeful.ports.charges import Charges
 from wakeful.ports.store import Tx
 from wakeful.simulation.copying import Copied
 from wakeful.simulation.grouping import Grouped, grouped
@@ -115,7 +116,7 @@ def _rows(tx: Tx, before: Mapping[int, Run], copied: Copied, since: Instant) -> 
     if copied.heartbeat is not None:
         next_at[copied.heartbeat[1].schedule_id] = copied.heartbeat[1].next_at
     charges: dict[int, list[Any]] = {}
-    for charge in tx.charges.of_runs(sorted(ledger)):
+    for charge in tx[Charges].of_runs(sorted(ledger)):
         if charge.at >= since:
             charges.setdefault(charge.run_id, []).append(charge)
     rows: list[SimulatedRow] = []

@@ -65,7 +65,7 @@ async def with_disk(world: World, **settings: Any) -> tuple[Desk, Disk]:
 async def test_dying_between_commit_and_write_loses_nothing(world: World, moment: str) -> None:
     """The next start finds the file old, or new and not yet noted: either way it is ours, and put in order."""
     desk, disk = await with_disk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     await desk.update("standup", prompt="Second")
     disk.dies = moment
@@ -87,7 +87,7 @@ async def test_dying_in_the_middle_of_the_first_write_creates_nothing_anew(world
     """Removed while it was down: a file of ours does not bring a schedule back."""
     desk, disk = await with_disk(world)
     await noticed(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     disk.dies = moment
     desk.mirror.schedule_changed("standup")
     await world.sleep("1s")
@@ -106,7 +106,7 @@ async def test_dying_in_the_middle_of_the_first_write_creates_nothing_anew(world
 async def test_a_stale_file_is_not_mistaken_for_an_edit(world: World) -> None:
     """The store changed while nobody kept the files: they follow, and undo nothing."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     await desk.stop()
     other = await open_desk(world, which="off")
@@ -122,7 +122,7 @@ async def test_a_stale_file_is_not_mistaken_for_an_edit(world: World) -> None:
 async def test_an_old_text_put_back_by_hand_is_an_edit(world: World) -> None:
     """Only what we left there last is ours, not everything we ever wrote."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     first = place(desk).read_bytes()
     await desk.update("standup", prompt="Second")
@@ -137,7 +137,7 @@ async def test_an_old_text_put_back_by_hand_is_an_edit(world: World) -> None:
 async def test_an_edit_saved_just_before_we_write_is_not_written_over(world: World) -> None:
     """The file is looked at again in the last moment."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     folder = desk.mirror.folder
     write = folder.write
@@ -160,7 +160,7 @@ async def test_a_lost_store_is_made_again_from_the_files(world: World) -> None:
     """Definitions and sessions are there; what was overdue runs once."""
     desk = await open_desk(world)
     await world.until("01-01 08:59:00")
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await world.until("01-01 09:02:00")
     await desk.stop()
     for path in world.path.parent.glob("wakeful.db*"):
@@ -176,7 +176,7 @@ async def test_a_lost_store_is_made_again_from_the_files(world: World) -> None:
 async def test_two_who_keep_one_folder_do_not_disturb_one_another(world: World) -> None:
     """The second leaves the files alone, says so, and takes over when the first is gone."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     second = await open_desk(world, desk.agent, name="second")
     assert len(second.told("trouble")) == 1

@@ -8,6 +8,7 @@ import pytest
 from features.kit import World, ledger, short, virtual
 from mirror.kit import HOURLY, age, edit, noticed, open_desk, place, read, reopen, save
 from wakeful import every
+from wakeful.features.schedules.checks import MINIMUM_INTERVAL_CURE
 
 
 @virtual
@@ -15,7 +16,7 @@ async def test_an_edited_prompt_is_taken_over_and_the_cadence_stays(world: World
     """§4: a new version, the next run where it was, the file spelt out again."""
     desk = await open_desk(world)
     await world.until("01-01 08:57:00")
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     edit(desk, prompt="What is new?")
     await noticed(world)
@@ -31,7 +32,7 @@ async def test_an_edited_prompt_is_taken_over_and_the_cadence_stays(world: World
 async def test_an_edit_made_while_we_were_down_is_in_force_before_the_clock_starts(world: World) -> None:
     """L2: one that was disabled in its file does not catch up first."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     await desk.stop()
     edit(desk, enabled=False)
@@ -50,7 +51,7 @@ async def test_an_edit_made_while_we_were_down_is_in_force_before_the_clock_star
 async def test_an_edit_saved_right_before_the_end_waits_for_the_next_start(world: World) -> None:
     """The end writes what is ours and reads nothing: a run it forced would be cut short."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     edit(desk, prompt="In the last moment")
     desk.mirror.schedule_changed("standup")
@@ -65,7 +66,7 @@ async def test_an_edit_saved_right_before_the_end_waits_for_the_next_start(world
 async def test_an_edited_file_of_a_schedule_removed_meanwhile_makes_it_again(world: World) -> None:
     """Nothing that somebody wrote is lost; and it is what the file says, disabled if it says so."""
     desk = await open_desk(world)
-    await desk.put("standup", {**HOURLY, "enabled": False})
+    await desk.schedules.put("standup", {**HOURLY, "enabled": False})
     await noticed(world)
     desk = await reopen(world, desk, which="off")
     await desk.remove("standup")
@@ -98,7 +99,7 @@ async def test_a_new_folder_with_a_definition_makes_a_schedule(world: World) -> 
 async def test_the_same_content_saved_again_is_nothing_at_all(world: World) -> None:
     """Byte by byte: no read of the store is changed, no file is written."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     before = await desk.get("standup")
     content = place(desk).read_bytes()
@@ -115,7 +116,7 @@ async def test_the_same_content_saved_again_is_nothing_at_all(world: World) -> N
 async def test_another_way_to_write_the_same_definition_is_no_edit_of_it(world: World) -> None:
     """Reordered, shortened, reformatted: no version, and the file is put in order."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     before, content = await desk.get("standup"), place(desk).read_bytes()
     short_form = {"prompt": HOURLY["prompt"], "schedule": HOURLY["schedule"], "sessionConfig": {"persistSession": True}}
@@ -130,7 +131,7 @@ async def test_another_way_to_write_the_same_definition_is_no_edit_of_it(world: 
 async def test_a_single_time_that_is_done_goes_on_when_its_file_says_a_later_one(world: World) -> None:
     """Its file reads `enabled: false` because it is done, and nobody asked for that: a later time is enough."""
     desk = await open_desk(world)
-    await desk.put("standup", {**HOURLY, "schedule": {"type": "once", "at": "2026-01-01T00:10:00Z"}})
+    await desk.schedules.put("standup", {**HOURLY, "schedule": {"type": "once", "at": "2026-01-01T00:10:00Z"}})
     await world.until("01-01 00:12:00")
     assert (read(desk)["enabled"], (await desk.get("standup")).status) == (False, "done")
     edit(desk, schedule={"type": "once", "at": "2026-01-01T00:30:00Z"})
@@ -142,7 +143,7 @@ async def test_a_single_time_that_is_done_goes_on_when_its_file_says_a_later_one
 async def test_a_pause_outlives_an_edit_of_the_prompt(world: World) -> None:
     """The file says enabled because pausing keeps it so: what its owner did not touch is not what they want."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await desk.pause("standup")
     await noticed(world)
     assert read(desk)["enabled"] is True
@@ -157,15 +158,16 @@ async def test_an_interval_below_the_minimum_is_refused_in_the_known_words(world
     """The file stays as it is with a note beside it; the schedule goes on as stored; a correction is taken over."""
     desk = await open_desk(world)
     await world.until("01-01 08:57:00")
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     edit(desk, schedule={"type": "interval", "intervalMinutes": 30})
     saved = place(desk).read_bytes()
     await noticed(world)
     note = place(desk, name="definition.error.txt")
-    assert "  schedule: Minimum interval is 60 minutes (1 hour)\n" in note.read_text()
+    refusal = f"schedule: Minimum interval is 60 minutes (1 hour){MINIMUM_INTERVAL_CURE}"
+    assert f"  {refusal}\n" in note.read_text()
     assert place(desk).read_bytes() == saved
-    assert desk.told("refused") == ["standup/definition.json: schedule: Minimum interval is 60 minutes (1 hour)"]
+    assert desk.told("refused") == [f"standup/definition.json: {refusal}"]
     assert [problem.slug for problem in desk.mirror.problems] == ["standup"]
     await world.until("01-01 09:05:00")
     assert desk.agent.asked == [HOURLY["prompt"]]
@@ -201,7 +203,7 @@ async def test_an_interval_below_the_minimum_is_refused_in_the_known_words(world
 async def test_what_cannot_be_a_definition_is_reported_and_left(world: World, content: Any, message: str) -> None:
     """Nothing lost, nothing stopped: one sentence, the file as it is, the schedule as it was (L9)."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     before = await desk.get("standup")
     save(desk, content)
@@ -222,7 +224,7 @@ async def test_what_cannot_be_a_definition_is_reported_and_left(world: World, co
 async def test_a_refused_file_is_not_written_over_by_a_later_change(world: World) -> None:
     """Who typed it finds it again; removing it brings the stored one."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     save(desk, "{ half of a thought")
     await noticed(world)
@@ -241,7 +243,7 @@ async def test_a_refused_file_is_not_written_over_by_a_later_change(world: World
 async def test_a_file_still_being_written_is_read_when_it_is_whole(world: World) -> None:
     """A broken one may be half written: it is looked at once more before anything is said."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     whole = json.dumps({**read(desk), "prompt": "Whole"})
     save(desk, whole[:40])

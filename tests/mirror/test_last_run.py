@@ -33,7 +33,7 @@ async def after_nine(world: World, agent: Agent | None = None) -> Desk:
     """A desk at 09:02 whose schedule ran at 09:00."""
     await world.until("01-01 08:58:00")
     desk = await open_desk(world, agent)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await world.until("01-01 09:02:00")
     return desk
 
@@ -186,7 +186,7 @@ async def test_a_run_that_waits_for_a_busy_session_comes_at_once(world: World) -
     agent.script = [Busy("Session busy")]
     await world.until("01-01 08:58:00")
     desk = await open_desk(world, agent)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await world.until("01-01 09:10:00")
     assert read(desk, name="last-run.json")["nextRun"] == "2026-01-01T10:00:00.000Z"
     paste(desk, RECIPE % "abc-123")

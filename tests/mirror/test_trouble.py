@@ -14,7 +14,7 @@ from wakeful.ports.store import StoreUnavailable
 
 async def with_schedule(world: World, **settings: Any) -> Desk:
     desk = await open_desk(world, **settings)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     return desk
 
@@ -27,7 +27,7 @@ async def test_what_cannot_be_written_is_told_once_and_written_later(
     """A full or read-only disk: one report, the old file whole, no litter, and all there when it is over."""
     desk = await with_schedule(world)
     for slug in ("one", "two"):
-        await desk.put(slug, {**HOURLY, "slug": slug})
+        await desk.schedules.put(slug, {**HOURLY, "slug": slug})
     await desk.update("standup", prompt="Second")
 
     def full(fd: int, data: Any) -> int:
@@ -77,7 +77,7 @@ async def test_a_file_where_the_folder_belongs(world: World) -> None:
     """Told, left alone, and everything else goes on; moved away, the files are there."""
     (world.path.parent / "schedule").write_text("in the way")
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await world.until("01-01 09:00:00")
     assert len(desk.agent.asked) == 1
     assert len(desk.told("trouble")) == 1
@@ -94,8 +94,8 @@ async def test_a_file_where_a_schedules_folder_belongs(world: World) -> None:
     desk.folder.mkdir(exist_ok=True)
     (desk.folder / "standup").write_text("in the way")
     (desk.folder / "readme.txt").write_text("no schedule is called that")
-    await desk.put("standup", HOURLY)
-    await desk.put("digest", {**HOURLY, "slug": "digest"})
+    await desk.schedules.put("standup", HOURLY)
+    await desk.schedules.put("digest", {**HOURLY, "slug": "digest"})
     await noticed(world)
     await noticed(world)
     assert desk.told("refused") == ["standup: is a file in the place of the schedule's folder; move it elsewhere"]
@@ -225,7 +225,7 @@ async def test_a_disk_that_hangs_holds_up_neither_start_nor_clock_nor_stop(world
 
     desk = await open_desk(world, disk=hang)
     assert short(world.now) == "01-01 00:00:10"
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await world.until("01-01 09:00:00")
     assert len(desk.agent.asked) == 1
     await desk.stop()

@@ -17,7 +17,7 @@ from wakeful.core.schedule.definition_json import READ_BACK
 async def test_both_files_say_what_is_stored(world: World) -> None:
     """The definition spelt out as in `show`, without what is read back; the last run in the words of old."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     desk.mirror.schedule_changed("standup")
     await world.sleep("1s")
     shown = (await desk.get("standup")).to_json()
@@ -37,7 +37,7 @@ async def test_the_last_run_follows_the_runs(world: World) -> None:
     """Result, session and next run, after each."""
     desk = await open_desk(world)
     await world.until("01-01 08:59:00")
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await world.until("01-01 09:02:00")
     assert read(desk, name="last-run.json") == {
         "lastRun": "2026-01-01T09:00:00.000Z",
@@ -52,7 +52,7 @@ async def test_the_last_run_follows_the_runs(world: World) -> None:
 async def test_only_their_owner_reads_the_files(world: World) -> None:
     """0600 in 0700: prompts may hold anything."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     modes = [stat.S_IMODE(path.stat().st_mode) for path in (desk.folder, place(desk).parent, place(desk))]
     assert modes == [0o700, 0o700, 0o600]
@@ -63,7 +63,7 @@ async def test_only_their_owner_reads_the_files(world: World) -> None:
 async def test_many_changes_of_one_schedule_are_one_write(world: World) -> None:
     """Coalesced: the files change once, and hold the last of them."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     writes: list[int] = []
     write = desk.mirror.folder.write
@@ -85,7 +85,7 @@ async def test_many_changes_of_one_schedule_are_one_write(world: World) -> None:
 async def test_what_did_not_change_is_not_written(world: World) -> None:
     """Neither by saying so, nor by the rescan, nor by a restart."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     before = age(desk)
     desk.mirror.schedule_changed("standup")
@@ -101,7 +101,7 @@ async def test_what_did_not_change_is_not_written(world: World) -> None:
 async def test_which_schedules_have_files(world: World, which: str, slugs: list[str] | None) -> None:
     """Agent schedules, all, or none; `off` does not even make the folder."""
     desk = await open_desk(world, which=which)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await desk.add("tick", every("2h"))
     for slug in ("standup", "tick"):
         desk.mirror.schedule_changed(slug)
@@ -113,7 +113,7 @@ async def test_which_schedules_have_files(world: World, which: str, slugs: list[
 async def test_a_removed_folder_is_written_again(world: World) -> None:
     """The store is the truth; deleting is done by the API."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     for name in ("definition.json", "last-run.json"):
         place(desk, name=name).unlink()
@@ -130,7 +130,7 @@ async def test_a_removed_folder_is_written_again(world: World) -> None:
 async def test_the_whole_folder_removed_is_written_again(world: World) -> None:
     """Also the one above."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     desk.folder.rename(desk.folder.with_name("moved-away"))
     await noticed(world)
@@ -141,8 +141,8 @@ async def test_the_whole_folder_removed_is_written_again(world: World) -> None:
 async def test_a_schedule_that_is_removed_takes_its_files_along(world: World) -> None:
     """What we wrote we remove; what somebody else put there stays."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
-    await desk.put("digest", {**HOURLY, "slug": "digest"})
+    await desk.schedules.put("standup", HOURLY)
+    await desk.schedules.put("digest", {**HOURLY, "slug": "digest"})
     await noticed(world)
     place(desk, "digest", "notes.txt").write_text("mine")
     await desk.remove("standup")
@@ -161,7 +161,7 @@ async def test_a_schedule_that_is_removed_takes_its_files_along(world: World) ->
 async def test_a_schedule_that_is_no_agents_any_more_has_no_files(world: World) -> None:
     """A stale file would tell of something that is not."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     await noticed(world)
     await desk.add("standup", every("2h"))
     await noticed(world)
@@ -173,7 +173,7 @@ async def test_a_schedule_that_is_no_agents_any_more_has_no_files(world: World) 
 async def test_what_is_left_to_write_at_the_end_is_written(world: World) -> None:
     """Who stops the daemon and looks sees how things stood."""
     desk = await open_desk(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     desk.mirror.schedule_changed("standup")
     await desk.stop()
     assert read(desk, name="last-run.json")["nextRun"] == "2026-01-01T09:00:00.000Z"
@@ -194,7 +194,7 @@ async def test_what_was_being_written_at_the_end_is_written(world: World) -> Non
 
     desk = await open_desk(world, disk=disk)
     await noticed(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     hangs = True
     desk.mirror.schedule_changed("standup")
     await world.sleep("1s")
@@ -233,7 +233,7 @@ async def test_more_changes_than_are_kept_are_found_by_looking_through_everythin
     """The list of changed slugs is bounded; nothing is lost when it runs over."""
     desk = await open_desk(world)
     await noticed(world)
-    await desk.put("standup", HOURLY)
+    await desk.schedules.put("standup", HOURLY)
     desk.mirror.schedule_changed("standup")
     for number in range(10_500):
         desk.mirror.schedule_changed(f"nobody-{number}")

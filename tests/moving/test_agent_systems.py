@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from dateutil.rrule import rrulestr
 
-from moving.kit import CORPUS, STARTS, read
+from moving.kit import BASE, CORPUS, STARTS, read
 from wakeful.core.time.instants import DAY, MINUTE, parse_instant
 from wakeful.core.time.timing import next_n, resolve
 from wakeful.core.time.timing_json import read_timing
@@ -83,7 +83,7 @@ def test_openclaw_field_by_field() -> None:
     command = found["x3"].action["command"]
     assert command["env"] == {"LANG": "C"} and command["passEnv"] == ["API_KEY"] and command["stdin"] == "y\n"
     assert "sk-verysecretvalue" not in found["x3"].source
-    assert found["x4"].not_carried[0].startswith("delivery (webhook") and found["x5"].is_paused
+    assert "its delivery is 'webhook'" in str(found["x4"].refused) and found["x5"].is_paused
     assert found["c06"].options["stagger"] == "5m"  # `0 * * * *` without staggerMs
     assert found["a1"].schedule["at"] == "2027-02-01T16:00:00.000Z"  # no offset means UTC
     assert found["heartbeat"].is_skipped
@@ -112,19 +112,25 @@ def test_hermes_in_all_its_forms(tmp_path: Path, text: str) -> None:
     folder = tmp_path / "cron"
     folder.mkdir()
     (folder / "jobs.json").write_text(text)
-    entries = read("hermes", tmp_path)
+    scripts = tmp_path / "scripts"
+    scripts.mkdir()
+    for name in ("disk.sh", "mail.py"):
+        (scripts / name).write_text("echo\n")
+    entries = read("hermes", tmp_path, channels=frozenset({"slack"}))
     found = by_ref(entries)
     assert agree(entries) == 5
     assert found["h1"].options["deliver"] == {"channel": "last"}
     assert found["h2"].schedule == {"type": "every", "every": "1h30m", "anchor": "2026-11-16T08:00:00.000Z"}
     assert found["h3"].schedule["at"] == "2027-01-01T07:00:00.000Z"  # the machine's zone
-    assert found["h4"].action["command"] == {"argv": ["sh", "-c", "df -h"], "cwd": "/srv"}
+    assert found["h4"].action["command"] == {"argv": ["bash", str(scripts / "disk.sh")], "cwd": str(scripts)}
+    assert found["h5"].options["deliver"] == {"channel": "slack", "to": "C1"}
     assert (
         found["h5"].is_paused
         and "repeat (3 of 5 left)" in found["h5"].not_carried
         and "skills" in found["h5"].not_carried
     )
-    assert found["h5"].options["check"] == {"command": {"argv": ["sh", "-c", "test -s /var/mail/me"]}}
+    check = found["h5"].options["check"]["command"]
+    assert check["argv"][1:] == [str(scripts / "mail.py")] and check["cwd"] == str(scripts)
     assert "as often" in str(found["h6"].refused) and "moon" in str(found["h7"].refused)
 
 
@@ -188,7 +194,9 @@ def test_claude_tasks_with_their_prompts(tmp_path: Path) -> None:
     assert found["daily-review"].action == {
         "prompt": "Review the day.", "agent": "claude", "sessionConfig": {"persistSession": False, "model": "m"},
     }  # fmt: skip
-    assert found["daily-review"].not_carried == ("cwd", "permissionMode") and found["later"].is_paused
+    cwd, mode = found["daily-review"].not_carried
+    assert (cwd, mode) == ("cwd (set it to /srv in the settings of the agent)", "permissionMode")
+    assert found["later"].is_paused
     assert "SKILL.md" in str(found["no-prompt"].refused) and found["../../etc/passwd"].refused
     assert agree(list(found.values())) == 2
 
@@ -219,7 +227,7 @@ def test_codex_rules(tmp_path: Path) -> None:
         folder.mkdir()
         (folder / "automation.toml").write_text(
             f'kind = "cron"\nstatus = "{"PAUSED" if number == 0 else "ACTIVE"}"\nrrule = "{rule}"\nprompt = "Go"\n'
-            'target_thread_id = "t-1"\nmodel = "m"\n'
+            f'target_thread_id = "t-1"\nmodel = "m"\ncreated_at = {BASE.now}\n'
         )
     entries = read("codex", tmp_path)
     for entry, (rule, expected) in zip(entries, RULES.items(), strict=True):
@@ -304,9 +312,9 @@ def test_glm_tray_slots_and_their_keys(tmp_path: Path) -> None:
     ]  # fmt: skip
     (tmp_path / "settings.json").write_text(json.dumps({"slots": slots}))
     main, other, empty = read("glm-tray", tmp_path)
-    assert main.becomes == "slot" and main.files == {"main.key": "glm-secret-1\n"}
+    assert main.becomes == "slot" and main.key == "glm-secret-1"
     assert main.action == {
-        "provider": "glm", "apiKey": {"file": "imported/main.key"}, "interval": "1h", "poll": "30m",
+        "provider": "glm", "interval": "1h", "poll": "30m",
     }  # fmt: skip
     assert other.action["times"] == ["09:00", "14:00"] and other.action["afterReset"] == "1m" and other.is_paused
     assert other.not_carried == ("logging",) and empty.is_skipped

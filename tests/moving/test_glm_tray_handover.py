@@ -16,7 +16,7 @@ from features.kit import World, virtual
 from features.quota_kit import Opened, Shop, config, open_quota
 from moving.kit import BASE
 from patience import PATIENCE
-from wakeful.app.importing import Importer
+from wakeful.api.importing import Importer
 from wakeful.integrations.imports import switches
 from wakeful.integrations.imports.switches import GlmTraySwitch
 from wakeful.ports.moving import SwitchFailed
@@ -65,8 +65,8 @@ async def test_a_running_program_is_not_changed_behind_its_back(tmp_path: Path) 
 async def start(world: World) -> tuple[Opened, Importer, Path]:
     path = world.path.parent / "settings.json"
     path.write_text(json.dumps({"slots": SLOTS}))
-    opened = await open_quota(world, Shop(world), config(world, {}))
-    importer = Importer(opened.app, home=world.path.parent, in_thread=inline, quota=lambda: opened.quota)
+    opened = await open_quota(world, Shop(world), config(world, {}), home=world.path.parent)
+    importer = Importer(opened.app, in_thread=inline)
     importer.plug(opened.app._open)
     return opened, importer, path
 
@@ -81,7 +81,7 @@ async def test_slots_are_off_here_until_they_are_off_there(world: World, monkeyp
     assert done.handover is not None and [one.slug for one in done.entries] == ["main", "third"]
 
     async def enabled() -> dict[str, Any]:
-        return {slot["name"]: slot["enabled"] for slot in await opened.quota.all()}
+        return {slot["name"]: slot["enabled"] for slot in await opened.slots()}
 
     await world.sleep("5m")
     assert await enabled() == {"main": False, "third": False}  # the program still runs, and wakes them itself

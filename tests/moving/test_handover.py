@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from features.kit import Bench, World, short, virtual
+from moving import stand_ins
 from moving.kit import BASE
-from wakeful.app.importing import Importer
+from wakeful.api.importing import Importer
 from wakeful.core.run.results import Done, Result
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.instants import MINUTE, parse_duration
@@ -20,6 +21,11 @@ from wakeful.integrations.imports.entries import SourceFile
 from wakeful.integrations.imports.switches import MARK
 
 TABLE = "* * * * * every-minute\n0 12 * * * noon\n30 11,12 * * * half\n"
+
+
+def installed(folder: Path) -> stand_ins.Machine:
+    """The programs of the table; what is imported has to exist."""
+    return stand_ins.Machine(folder).install("every-minute", "noon", "half")
 
 
 class Programs:
@@ -82,9 +88,9 @@ class Machine:
             await asyncio.Event().wait()
 
     async def open(self) -> Importer:
-        self.app = self.world.bench(timezone="UTC", actions={Command: self.programs})
-        importer = Importer(self.app, home=self.table.parent, in_thread=self.in_thread)
-        self.app.add_service(importer.plug)
+        self.app = self.world.bench(timezone="UTC", actions={Command: self.programs}, home=self.table.parent)
+        importer = Importer(self.app, in_thread=self.in_thread)
+        self.app._add_service(importer.plug)
         await self.app.start()
         return importer
 
@@ -110,7 +116,7 @@ async def take_over(world: World, folder: Path, *, kill_at: int | None, off: str
     cron = asyncio.ensure_future(machine.programs.cron(machine.table))
     importer = await machine.open()
     await world.until("01-01 11:59:30")
-    context = replace(BASE, zone="UTC", now=world.now)
+    context = replace(BASE, zone="UTC", now=world.now, **installed(folder).context())
     plan = await importer.plan("crontab", path=machine.table, context=context)
     machine.steps, machine.kill_at = 0, kill_at
     done = await importer.apply(plan, is_handover=True)
@@ -163,7 +169,7 @@ async def test_a_crash_at_any_commit(world: World, commits: int) -> None:
     cron = asyncio.ensure_future(machine.programs.cron(machine.table))
     importer = await machine.open()
     await world.until("01-01 11:59:30")
-    context = replace(BASE, zone="UTC", now=world.now)
+    context = replace(BASE, zone="UTC", now=world.now, **installed(machine.table.parent).context())
     plan = await importer.plan("crontab", path=machine.table, context=context)
     assert machine.app is not None
     machine.app.store.last = machine.app.store.writes + commits

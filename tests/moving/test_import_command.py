@@ -16,6 +16,9 @@ adapter = "echo"
 
 [agents.coder]
 adapter = "echo"
+
+[channels.telegram]
+type = "inbox"
 """
 
 
@@ -72,6 +75,28 @@ def test_keys_of_glm_tray_go_into_a_private_file(cli: Cli, tmp_path: Path) -> No
     assert [entry["action"] for entry in again["entries"]] == ["unchanged"]
 
 
+def test_slots_of_one_name_keep_their_own_keys(cli: Cli, tmp_path: Path) -> None:
+    """Also those of another file, whose slot gets a number; a key that was changed there is changed here."""
+    settings = tmp_path / "one" / "settings.json", tmp_path / "two" / "settings.json"
+    off = {"name": "Work", "enabled": False}
+    keys = {
+        settings[0]: [{**off, "slot": 1, "api_key": "key-1"}, {**off, "slot": 2, "api_key": "key-2"}],
+        settings[1]: [{**off, "slot": 1, "api_key": "key-3"}],
+    }
+    for path, slots in keys.items():
+        path.parent.mkdir()
+        path.write_text(json.dumps({"slots": slots}))
+        assert cli.ask("import", "glm-tray", str(path), "--apply").code == 0
+    files = [cli.home / "imported" / f"{slug}.key" for slug in ("work", "work-2", "work-3")]
+    assert [file.read_text() for file in files] == ["key-1\n", "key-2\n", "key-3\n"]
+    settings[0].write_text(json.dumps({"slots": [{**off, "slot": 1, "api_key": "key-4"}, keys[settings[0]][1]]}))
+    again = cli.ask("-o", "json", "import", "glm-tray", str(settings[0]), "--apply").json
+    assert [entry["action"] for entry in again["entries"]] == ["update", "unchanged"]
+    assert [file.read_text() for file in files] == ["key-4\n", "key-2\n", "key-3\n"]
+    for file in files:
+        assert cli.ask("slots", "rm", file.stem).code == 0
+
+
 def test_hostile_sources_write_nothing(cli: Cli, tmp_path: Path) -> None:
     """They are refused with file and line."""
     before = cli.ask("-o", "json", "ls").json
@@ -86,3 +111,32 @@ def test_hostile_sources_write_nothing(cli: Cli, tmp_path: Path) -> None:
     assert [one["slug"] for one in cli.ask("-o", "json", "ls").json["schedules"]] == [
         one["slug"] for one in before["schedules"]
     ]
+
+
+def test_what_the_store_would_refuse_is_refused_alone(cli: Cli, tmp_path: Path) -> None:
+    """A definition of Caco's that ended, and one that waits for a slot that does not exist."""
+    usual = {"command": {"argv": ["true"]}, "schedule": {"type": "cron", "expression": "0 9 * * *"}}
+    more = {"ended": {"expiresAt": "2020-01-01T00:00:00Z"}, "slotted": {"slot": "nowhere"}, "well": {}}
+    for slug, fields in more.items():
+        folder = tmp_path / "schedule" / slug
+        folder.mkdir(parents=True)
+        (folder / "definition.json").write_text(json.dumps({"slug": slug, **usual, **fields}))
+    done = cli.ask("-o", "json", "import", "caco", str(tmp_path), "--apply").json
+    told = {entry["slug"]: (entry["action"], entry["reason"]) for entry in done["entries"]}
+    assert told["well"] == ("create", None) and cli.ask("show", "well").code == 0
+    assert told["ended"][0] == "refused" and "expiresAt" in told["ended"][1]
+    assert told["slotted"][0] == "refused" and "there is no slot 'nowhere'" in told["slotted"][1]
+
+
+def test_more_slots_than_the_settings_allow_are_refused_alone(cli: Cli, tmp_path: Path) -> None:
+    """quota.slots_max is 4; leaving others out makes room."""
+    slots = [{"slot": number, "name": f"many{number}", "enabled": False, "api_key": "k"} for number in range(1, 6)]
+    (tmp_path / "settings.json").write_text(json.dumps({"slots": slots}))
+    there = len(cli.ask("-o", "json", "slots").json["slots"])
+    plan = cli.ask("-o", "json", "import", "glm-tray", str(tmp_path)).json["entries"]
+    actions = [entry["action"] for entry in plan]
+    assert actions == ["create"] * (4 - there) + ["refused"] * (there + 1)
+    assert "quota.slots_max is 4" in plan[-1]["reason"]
+    last = cli.ask("-o", "json", "import", "glm-tray", str(tmp_path), "--apply", "--only", "many5").json["entries"]
+    assert [entry["action"] for entry in last] == ["create"]
+    assert cli.ask("slots", "rm", "many5").code == 0

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +13,12 @@ import pytest
 from edges.http.kit import Client, served
 from features.kit import World, ledger, virtual
 from moving.kit import BASE, CORPUS
+from moving.stand_ins import Machine
 from new_store import prepare
 from postgres.server import emptied_url as url
 from postgres.server import server
 from wakeful import Wakeful
-from wakeful.app.importing import Importer
+from wakeful.api.importing import Importer
 from wakeful.core.run.results import Done
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.instants import DAY, HOUR
@@ -35,7 +37,8 @@ async def inline(work: Callable[[], Any]) -> Any:
 async def test_a_pasted_crontab(tmp_path: Path) -> None:
     """The plan has each entry in words, its next times there and here, and no secrets; applied twice changes
     nothing; the entries remember where they came from; an edit of a person is not undone."""
-    text = (CORPUS / "crontab.txt").read_text()
+    text = runnable((CORPUS / "crontab.txt").read_text(), tmp_path)
+    workdays = f"0 9 * * 1-5\t{tmp_path}/bin/workdays\n"
     async with served(tmp_path, tick=False) as api:
         body = {"kind": "crontab", "content": text}
         plan = (await api.post("/api/import", body)).body
@@ -56,18 +59,28 @@ async def test_a_pasted_crontab(tmp_path: Path) -> None:
         assert (await api.get("/api/export")).body == before
 
         await api.ask("PATCH", "/api/schedule/hourly", {"timeout": "3m"})
-        changed = text.replace("0 9 * * 1-5\t/usr/local/bin/workdays\n", "0 10 * * 1-5\t/usr/local/bin/workdays\n")
+        changed = text.replace(workdays, workdays.replace("0 9", "0 10"))
         update = (await api.post("/api/import?apply=true", {"kind": "crontab", "content": changed})).body
         assert [entry["slug"] for entry in update["entries"] if entry["action"] == "update"] == ["workdays"]
         stored = (await api.get("/api/schedule/workdays")).body
         assert stored["schedule"]["expression"] == "0 10 * * 1-5"
 
 
+def runnable(table: str, folder: Path) -> str:
+    """A table whose programs exist, as stand-ins in a folder, and whose output is mailed to no one."""
+    machine = Machine(folder)
+    names = re.findall(r"/usr/local/bin/([\w.-]+)|/usr/lib/sa/(\w+)", table)
+    machine.install("run-parts", "mail", "curl", "pg_dump", *{name or other for name, other in names})
+    table = re.sub(r"/usr/local/bin/|/usr/lib/sa/", f"{machine.bin}/", table).replace("MAILTO=ops@example.org\n", "")
+    return re.sub(r"(?m)^PATH=.*$", f"PATH={machine.path}", table)
+
+
 async def test_it_overwrites_nothing_of_others(tmp_path: Path) -> None:
     """A schedule of the same name that was not imported stays as it is."""
     async with served(tmp_path) as api:
         await api.put("daily")
-        done = (await api.post("/api/import?apply=true", {"kind": "crontab", "content": "@daily /bin/daily\n"})).body
+        content = runnable("@daily /usr/local/bin/daily\n", tmp_path)
+        done = (await api.post("/api/import?apply=true", {"kind": "crontab", "content": content})).body
         assert done["entries"][0]["slug"] == "daily-2"
 
 
@@ -78,7 +91,7 @@ async def test_import_and_handover_on_both_stores(request: pytest.FixtureRequest
         prepare(tmp_path / "wakeful.db")
     store = str(tmp_path / "wakeful.db") if kind == "sqlite" else request.getfixturevalue("url")
     async with Wakeful(store, timezone="UTC", tick=False) as app:
-        now = app.moment().now
+        now = app._moment().now
         far_away = (now // HOUR + 12) % 24  # not due between now and the handover
         job = {
             "id": "j", "name": "Daily", "schedule": {"kind": "cron", "expr": f"0 {far_away} * * *", "tz": "UTC"},
@@ -93,11 +106,11 @@ async def test_import_and_handover_on_both_stores(request: pytest.FixtureRequest
         again = await importer.plan("openclaw", content=content)
         assert [planned.action for planned in again.entries] == ["unchanged"]
 
-        await app.store.write(lambda tx: await_handover(tx, "daily", now=now))
+        await app._store.write(lambda tx: await_handover(tx, "daily", now=now))
         assert (await app.get("daily")).status == "disabled"
         hand_at = next_handover_at(now)
         for _ in range(2):  # a journal may be completed twice
-            await app.store.write(lambda tx: take_over(tx, "daily", off_at=now, hand_at=hand_at, now=hand_at))
+            await app._store.write(lambda tx: take_over(tx, "daily", off_at=now, hand_at=hand_at, now=hand_at))
         view = await app.get("daily")
         assert view.status == "idle" and view.next_run is not None and len(await app.runs("daily")) == 1
 
@@ -139,7 +152,7 @@ async def test_what_cannot_be_switched_off_is_refused_in_a_handover(tmp_path: Pa
 async def test_importing_twice_at_once_writes_once(tmp_path: Path) -> None:
     """The second write of the same definition is an edit that changes nothing."""
     async with served(tmp_path) as api:
-        body = {"kind": "crontab", "content": "@daily /bin/daily\n"}
+        body = {"kind": "crontab", "content": runnable("@daily /usr/local/bin/daily\n", tmp_path)}
         await asyncio.gather(*(api.post("/api/import?apply=true", body) for _ in range(4)))
         listed = (await api.get("/api/schedule")).body["schedules"]
         assert [schedule["slug"] for schedule in listed] == ["daily"]
@@ -148,7 +161,8 @@ async def test_importing_twice_at_once_writes_once(tmp_path: Path) -> None:
 async def test_only_what_is_chosen_is_taken(tmp_path: Path) -> None:
     """By slug, or all but some; the rest is neither written nor switched off."""
     table = tmp_path / "table"
-    table.write_text("@daily /bin/one\n@daily /bin/two\n@daily /bin/three\n@reboot /bin/four\n")
+    lines = "".join(f"@daily /usr/local/bin/{name}\n" for name in ("one", "two", "three"))
+    table.write_text(runnable(f"{lines}@reboot /usr/local/bin/four\n", tmp_path))
     body = {"kind": "crontab", "path": str(table)}
     async with served(tmp_path) as api:
         plan = (await api.post("/api/import", {**body, "except": ["two"]})).body
@@ -230,7 +244,7 @@ async def test_a_hundred_late_entries_do_not_fire_at_once(world: World, monkeypa
             for number in range(100)
         ]
 
-    monkeypatch.setattr("wakeful.app.importing.entries_of", late)
+    monkeypatch.setattr("wakeful.api.importing.entries_of", late)
     importer = Importer(app, in_thread=inline)
     plan = await importer.plan("crontab", content="", context=replace(BASE, zone="UTC", now=world.now))
     assert len(plan.writable) == 100

@@ -66,6 +66,20 @@ async def test_one_of_two_jobs_in_json(tmp_path: Path, monkeypatch: pytest.Monke
     assert (tmp_path / "jobs.json.wakeful-backup").read_text() == text
 
 
+async def test_a_task_of_claude_code_is_removed(tmp_path: Path) -> None:
+    """It cannot be switched off there; the other task stays as it is."""
+    tasks = [
+        {"id": name, "cron": "0 9 * * *", "prompt": "Hi", "createdAt": 1, "recurring": True} for name in ("a", "b")
+    ]
+    path = tmp_path / ".claude" / "scheduled_tasks.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"tasks": tasks}))
+    first, _ = read("claude", tmp_path)
+    await switch_off(first, tmp_path)
+    assert json.loads(path.read_text()) == {"tasks": tasks[1:]}
+    assert json.loads((path.parent / "scheduled_tasks.json.wakeful-backup").read_text()) == {"tasks": tasks}
+
+
 @pytest.mark.parametrize("status", ['status = "ACTIVE"\n', "status='ACTIVE' # on\n", ""])
 async def test_a_codex_automation(tmp_path: Path, status: str) -> None:
     """Only its status changes, not the text in the prompt that looks like it; comments stay."""

@@ -30,15 +30,30 @@ ADDED: Final = (
     ),
     (
         "src/wakeful/config/slots.py",
-        '    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of `times`")',
-        '    colour: Annotated[str | None, kinds.text()] = setting(None, says="the colour of its gauge")\n',
+        '    timezone: str = setting(ZONE, "time zone of `times`", "local")',
+        '    colour: str | None = setting(_WORDS, "the colour of its gauge", None)\n',
+    ),
+    (
+        "src/wakeful/config/tables.py",
+        '    days: int = setting(count(1, 365), "how long log files are kept", 7)',
+        '    colour: Literal["red", "green"] = setting(CHOICE, "the colour of errors", "red")\n',
+    ),
+    (
+        "src/wakeful/ports/event_data.py",
+        '    instants: Annotated[int, Named("count")] = 1',
+        "    priority: int\n",  # the row of a run has it
+    ),
+    (
+        "src/wakeful/api/definition_files.py",
+        "\n\n@dataclass(slots=True)\nclass _Changes:",
+        '    colour: Annotated[str, "the colour of the change"] = field(default_factory=lambda: "red")\n',
     ),
 )
 
 
 @pytest.fixture(scope="module")
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the source with a field more in a schedule, and one more in a slot."""
+    """A copy of the source with a field more in a schedule, a slot, the settings, an event and a response."""
     copy = tmp_path_factory.mktemp("changed")
     for folder in ("src", "tools", "docs"):  # with its bytecode: only what is changed is compiled again
         shutil.copytree(ROOT / folder, copy / folder)
@@ -55,6 +70,7 @@ def running(changed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """Its daemon."""
     home = tmp_path_factory.mktemp("home")
     write_token(home)
+    (home / "wakeful.toml").write_text('[log]\ncolour = "green"\n')
     command = [sys.executable, "-m", "wakeful.server.daemon", str(home), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ(changed)) as process:
         try:
@@ -68,11 +84,11 @@ def environ(changed: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": f"{changed / 'src'}{os.pathsep}{changed}"}
 
 
-def wakeful(changed: Path, *arguments: str) -> str:
+def wakeful(changed: Path, *arguments: str, code: int = 0) -> str:
     program = "from wakeful.cli.main import main; main()"
     command = [sys.executable, "-c", program, *arguments]
     ended = subprocess.run(command, env=environ(changed), capture_output=True, text=True, timeout=PATIENCE, check=False)
-    assert ended.returncode == 0, ended.stderr
+    assert ended.returncode == code, ended.stderr
     return ended.stdout
 
 
@@ -106,15 +122,51 @@ def test_it_can_be_set_on_the_command_line(changed: Path, running: Daemon) -> No
     assert "The colour of its gauge." in wakeful(changed, "slots", "add", "--help")
 
 
+def test_a_setting_is_read_and_refused(changed: Path, running: Daemon, tmp_path: Path) -> None:
+    """With its line and the words that are allowed; it is in `GET /api/config`, and in the file that `init` writes."""
+    config = ask(running, "GET", "/api/config")
+    assert (config["settings"]["log"]["colour"], config["sources"]["log.colour"]["line"]) == ("green", 2)
+    file = tmp_path / "wakeful.toml"
+    file.write_text('[log]\ncolour = "blue"\n[alerts]\ncolour = "red"\n')
+    checked = json.loads(wakeful(changed, "check", str(file), "-o", "json", code=1))
+    assert [(one["line"], one["field"], one["message"]) for one in checked["errors"]] == [
+        (2, "log.colour", "'blue' is not one of red, green; write one of them"),
+        (4, "alerts.colour", "unknown key here; it belongs to [log]"),
+    ]
+    wakeful(changed, "init", "--home", str(tmp_path / "new"))
+    written = (tmp_path / "new" / "wakeful.toml").read_text(encoding="utf-8")
+    assert '# colour = "red"                      # the colour of errors' in written
+
+
+def test_a_field_of_an_event_is_sent(running: Daemon) -> None:
+    """With the other fields of its run."""
+    ask(running, "PUT", "/api/schedule/watched", JOB)
+    with urllib.request.urlopen(f"{running.address}/api/stream?streams=runs", timeout=PATIENCE) as stream:
+        ask(running, "POST", "/api/schedule/watched/run")
+        told = (json.loads(line.removeprefix(b"data: ")) for line in stream if line.startswith(b"data: "))
+        settled = next(event for event in told if event["what"] == "settled")
+    assert settled["slug"] == "watched" and isinstance(settled["priority"], int)
+
+
+def test_a_field_of_a_response_is_returned(running: Daemon) -> None:
+    """With its description in OpenAPI; it is always there."""
+    assert ask(running, "POST", "/api/apply", {"files": {}})["colour"] == "red"
+    applied = ask(running, "GET", "/api/openapi.json")["components"]["schemas"]["Applied"]
+    assert applied["properties"]["colour"]["description"] == "the colour of the change"
+    assert "colour" in applied["required"]
+
+
 def test_it_is_in_the_tables_of_the_docs(changed: Path) -> None:
-    """In that of definitions, and in the reference of the settings; until they are made again, a test fails."""
-    pages = [changed / "docs" / name for name in ("definition.md", "settings.md")]
-    assert not any("`colour`" in page.read_text(encoding="utf-8") for page in pages)
+    """In those of definitions, settings and events; until they are made again, a test fails."""
+    pages = [changed / "docs" / name for name in ("definition.md", "settings.md", "events.md")]
+    assert not any(name in page.read_text(encoding="utf-8") for page in pages for name in ("`colour`", "`priority`,"))
     subprocess.run(
         [sys.executable, "-m", "tools.field_tables"], cwd=changed, env=environ(changed), timeout=PATIENCE, check=True
     )
-    definition, settings = (page.read_text(encoding="utf-8") for page in pages)
+    definition, settings, events = (page.read_text(encoding="utf-8") for page in pages)
     assert "| `colour` | name | unset | the colour of its mark |" in definition
+    assert events.count("`nextAttemptAt`, `priority`; if it applies, `count`") == 1
+    assert '| `colour` | `red` or `green` | `"red"` | the colour of errors |' in settings
     assert settings.count("| `colour` | text | unset | the colour of its gauge |") == 3  # a table for each provider
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
 from page.kit import ask, wait_until, window
-from wakeful.app import New
+from wakeful.app.values import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Every
 from wakeful.sync import Wakeful

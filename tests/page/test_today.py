@@ -205,6 +205,18 @@ def test_a_failure_is_run_again_and_acknowledged(browser: Browser, running: Daem
         expect(item).to_have_count(0)
 
 
+def test_a_manual_run_that_failed_can_be_acknowledged(browser: Browser, running: Daemon) -> None:
+    """Its schedule is failing and there is no alert, so the button acknowledges the schedule."""
+    ask(running, "PUT", "/api/schedule/tried", {**MANUAL, "command": {"argv": FAILS}})
+    ask(running, "POST", "/api/schedule/tried/run?wait=true")
+    with window(browser, running, size=WIDE) as one:
+        one.go("today")
+        item = one.page.locator("li.attention").filter(has_text="Its last manual run failed")
+        expect(item).to_have_count(1)
+        item.get_by_role("button", name="Acknowledge").click()
+        expect(item).to_have_count(0)
+
+
 @pytest.mark.parametrize(
     "by_key", sampled([pytest.param(False, id="pointer"), pytest.param(True, id="space bar")], every=2)
 )
@@ -341,6 +353,7 @@ def test_health_is_filtered_and_never_is_last(browser: Browser, running: Daemon)
         page.get_by_role("button", name="All", exact=True).click()
         expect(page.locator("[data-slug=hourly]")).to_be_visible()
         expect(page).to_have_url(f"{running.address}/#/schedules")
+        expect(page.locator("[data-slug=tables]")).to_contain_text("failed")  # a later run does not sort again
         last = page.get_by_role("button", name="Last", exact=True)
         for order in ("in order", "in reverse order"):
             last.click()
@@ -354,6 +367,11 @@ def test_health_is_filtered_and_never_is_last(browser: Browser, running: Daemon)
         page.keyboard.press("Space")
         expect(switch).to_have_attribute("aria-checked", "true")
         assert page.evaluate(IN_ORDER)
+        for order in ("in order", "in reverse order"):  # rows are moved in the document
+            page.evaluate("document.querySelector('[data-name=slug]').click()")
+            expect(page.locator("[data-name=slug]")).to_have_attribute("aria-description", order)
+            wait_until(page, lambda: page.evaluate(IN_ORDER))
+            expect(switch).to_be_focused()
         for width in (1_280, 1_024, 880):
             page.set_viewport_size({"width": width, "height": 800})
             wait_until(page, lambda: page.evaluate(IN_SIGHT))

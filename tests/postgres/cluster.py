@@ -55,6 +55,9 @@ class Tap:
     async def hold_clock(self) -> bool:
         return await self.inner.hold_clock()
 
+    async def remember(self, mark: int) -> None:
+        await self.inner.remember(mark)
+
     async def release_clock(self) -> None:
         await self.inner.release_clock()
 

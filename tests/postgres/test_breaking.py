@@ -15,6 +15,7 @@ from patience import PATIENCE
 from postgres.proxy import breaking
 from postgres.server import Server, schema_of
 from sampling import sampled
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.postgres import PostgresStore, Timeouts
 from wakeful.stores.postgres.connection import is_unavailable
@@ -43,17 +44,17 @@ async def test_what_is_answered_is_so_and_nothing_else_is_raised(url: str, serve
         async def put(n: int) -> None:
             nonlocal refused
             try:
-                await store.write(lambda tx: tx.meta.set(f"n{n}", str(n)))
+                await store.write(lambda tx: tx[Meta].set(f"n{n}", str(n)))
                 kept.append(n)
             except StoreUnavailable:
                 refused += 1
 
         await asyncio.gather(*(put(n) for n in range(200)))
         for _ in range(50):
-            await store.read(lambda tx: tx.meta.get("n1"))
+            await store.read(lambda tx: tx[Meta].value("n1"))
         trouble = store.trouble()
         proxy.share = 0.0
-        found = await store.read(lambda tx: {n for n in range(200) if tx.meta.get(f"n{n}") is not None})
+        found = await store.read(lambda tx: {n for n in range(200) if tx[Meta].value(f"n{n}") is not None})
         await store.close()
     assert found == set(kept)
     assert len(kept) + refused == 200

@@ -11,6 +11,7 @@ import pytest
 from conformance.rows import NOW, a_cadence, a_node, a_run, put_cadences, put_runs, run_alarm
 from patience import PATIENCE
 from postgres.server import Server, schema_of
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres import CommitUnknown, PostgresStore, Timeouts, fate, writer
 from wakeful.stores.postgres.address import parse
@@ -39,21 +40,21 @@ def _kill(server: Server, pid: int) -> None:
 
 
 async def _value(store: PostgresStore, name: str) -> str | None:
-    return await store.read(lambda tx: tx.meta.get(name))
+    return await store.read(lambda tx: tx[Meta].value(name))
 
 
 async def test_a_connection_lost_in_the_middle_keeps_nothing(store: PostgresStore, server: Server) -> None:
     """The caller is told, and the next operation works."""
 
     def operation(tx: Tx) -> None:
-        tx.meta.set("x", "lost")
+        tx[Meta].set("x", "lost")
         _kill(server, _backend(tx))
-        tx.meta.set("y", "lost")
+        tx[Meta].set("y", "lost")
 
     with pytest.raises(StoreUnavailable):
         await store.write(operation)
     assert (await _value(store, "x"), await _value(store, "y")) == (None, None)
-    await store.write(lambda tx: tx.meta.set("x", "kept"))
+    await store.write(lambda tx: tx[Meta].set("x", "kept"))
     assert await _value(store, "x") == "kept"
 
 
@@ -62,7 +63,7 @@ async def test_an_idle_connection_that_died_is_replaced_without_a_word(store: Po
     writing, reading = await store.write(_backend), await store.read(_backend)
     _kill(server, writing)
     _kill(server, reading)
-    await store.write(lambda tx: tx.meta.set("x", "kept"))
+    await store.write(lambda tx: tx[Meta].set("x", "kept"))
     assert await _value(store, "x") == "kept"
 
 
@@ -82,12 +83,12 @@ async def test_our_own_writes_are_no_news(store: PostgresStore, url: str) -> Non
     """Only what others write is; what only looks, or changes nothing, never is."""
     other = await PostgresStore.open(url)
     try:
-        await store.write(lambda tx: tx.meta.set("x", "1"))
+        await store.write(lambda tx: tx[Meta].set("x", "1"))
         assert not await store.changed()
         assert await other.changed()
         assert not await other.changed()
         await store.write(lambda tx: tx.runs.due(now=NOW, limit=5))
-        await store.read(lambda tx: tx.meta.get("x"))
+        await store.read(lambda tx: tx[Meta].value("x"))
         assert not await other.changed()
     finally:
         await other.close()
@@ -106,7 +107,7 @@ async def test_a_commit_that_was_kept_and_not_answered_is_a_success(
     monkeypatch.setattr(writer, "_is_answered", lose_the_answer)
 
     def operation(tx: Tx) -> str:
-        tx.meta.set("x", "kept")
+        tx[Meta].set("x", "kept")
         return "done"
 
     assert await store.write(operation) == "done"
@@ -124,10 +125,10 @@ async def test_a_commit_that_never_arrived_is_a_failure(store: PostgresStore, mo
 
     monkeypatch.setattr(writer, "_is_answered", freeze)
     with pytest.raises(StoreUnavailable, match="nothing was stored"):
-        await store.write(lambda tx: tx.meta.set("x", "lost"))
+        await store.write(lambda tx: tx[Meta].set("x", "lost"))
     monkeypatch.undo()
     assert await _value(store, "x") is None
-    await store.write(lambda tx: tx.meta.set("x", "kept"))
+    await store.write(lambda tx: tx[Meta].set("x", "kept"))
     frozen[0].close()
 
 
@@ -136,7 +137,7 @@ async def test_a_commit_nobody_can_speak_for_is_unknown(store: PostgresStore, mo
     monkeypatch.setattr(writer, "_is_answered", lambda session, commit: False)
     monkeypatch.setattr(fate, "_ask", lambda doubt, door: None)
     with pytest.raises(CommitUnknown):
-        await store.write(lambda tx: tx.meta.set("x", "perhaps"))
+        await store.write(lambda tx: tx[Meta].set("x", "perhaps"))
 
 
 async def test_a_node_that_does_not_know_what_it_owns_begins_anew(
@@ -147,7 +148,7 @@ async def test_a_node_that_does_not_know_what_it_owns_begins_anew(
     monkeypatch.setattr(writer, "_is_answered", lambda session, commit: False)
     monkeypatch.setattr(fate, "_ask", lambda doubt, door: None)
     with pytest.raises(CommitUnknown):
-        await store.write(lambda tx: tx.meta.set("x", "perhaps"))
+        await store.write(lambda tx: tx[Meta].set("x", "perhaps"))
     monkeypatch.undo()
 
     def renew(tx: Tx, node: int) -> bool:
@@ -188,7 +189,7 @@ async def test_an_error_the_operation_hides_is_not_hidden(store: PostgresStore) 
     await store.write(lambda tx: put_runs(tx, a_run(1)))
 
     def operation(tx: Tx) -> str:
-        tx.meta.set("x", "lost")
+        tx[Meta].set("x", "lost")
         try:
             tx.runs.add_many([a_run(1)])
         except psycopg.Error:

@@ -67,7 +67,7 @@ async def test_wakes_on_all_nodes_become_turns_one_at_a_time_and_every_event_is_
             await asyncio.sleep(0.1)
 
         async def is_heard() -> bool:
-            return not await nodes[0].system_events()
+            return not (await nodes[0].turns.system_events()).events
 
         await until(is_heard)
         told = "\n".join(scribe.heard)

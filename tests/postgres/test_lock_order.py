@@ -31,8 +31,8 @@ async def test_a_settlement_waits_for_a_schedule_before_it_locks_any_other(url: 
     request = ClaimRequest(node_id, due, 9, "outage", True, due + DAY)
     claims = (await node.store.write(lambda tx: claim(tx, hooks, request))).claims
     endings = {"fails": Failed("no"), "works": Done()}
-    ended = [Ended(item.run, endings[item.job.fire.slug]) for item in claims]  # type: ignore[union-attr]
-    fails, works = (item.run.schedule_id for item in ended)
+    ended = [Ended(item, endings[item.job.fire.slug]) for item in claims]  # type: ignore[union-attr]
+    fails, works = (item.claim.schedule_id for item in ended)
     assert fails < works
     query = "SELECT 1 FROM cadences WHERE schedule_id = %s FOR UPDATE"
     with server.connect() as other, other.transaction():

@@ -24,6 +24,7 @@ from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.instants import DAY, Instant
 from wakeful.core.time.timing import Every, Once
+from wakeful.ports.meta import Meta
 from wakeful.stores.postgres import PostgresStore
 from wakeful.stores.postgres.migrate import DatabaseRefused
 
@@ -100,7 +101,7 @@ def process_wait(process: "subprocess.Popen[bytes]") -> None:
 
 
 async def _put(store: PostgresStore, n: int) -> None:
-    await store.write(lambda tx: tx.meta.set(f"n{n}", str(n)))
+    await store.write(lambda tx: tx[Meta].set(f"n{n}", str(n)))
 
 
 async def test_many_transactions_on_few_sessions(url: str, server: Server, tmp_path: Path) -> None:
@@ -109,10 +110,10 @@ async def test_many_transactions_on_few_sessions(url: str, server: Server, tmp_p
         one, other = await PostgresStore.open(through(url)), await PostgresStore.open(through(url))
         try:
             writes = [
-                store.write(lambda tx, n=n: tx.meta.set(f"n{n}", str(n))) for n in range(100) for store in (one, other)
+                store.write(lambda tx, n=n: tx[Meta].set(f"n{n}", str(n))) for n in range(100) for store in (one, other)
             ]
             await asyncio.gather(*writes)
-            found = await other.read(lambda tx: [tx.meta.get(f"n{n}") for n in range(100)])
+            found = await other.read(lambda tx: [tx[Meta].value(f"n{n}") for n in range(100)])
             assert found == [str(n) for n in range(100)]
             assert await one.changed()  # it cannot be told, so it is to look
         finally:

@@ -10,6 +10,10 @@ import pytest
 from conformance.test_shared_sql import shared_statements
 from postgres.server import Server, schema_of
 from sampling import sampled
+from wakeful.engine import run_totals
+from wakeful.ports import outbox
+from wakeful.ports.meta import Meta
+from wakeful.ports.outbox import Addressees
 from wakeful.stores.postgres import (
     DatabaseRefused,
     PostgresStore,
@@ -22,13 +26,13 @@ from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Timeouts, connect
 from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.migrate import migrations, version_of
-from wakeful.stores.shared import deliveries, nodes, schedules, totals
+from wakeful.stores.shared import nodes, schedules
 
 
 async def test_many_openers_make_the_schema_once(new_url: str, server: Server) -> None:
     """They wait for each other, and all of them find it ready."""
     stores = await asyncio.gather(*(PostgresStore.open(new_url) for _ in range(6)))
-    await asyncio.gather(*(store.write(lambda tx, n=n: tx.meta.set(f"k{n}", "v")) for n, store in enumerate(stores)))
+    await asyncio.gather(*(store.write(lambda tx, n=n: tx[Meta].set(f"k{n}", "v")) for n, store in enumerate(stores)))
     for store in stores:
         await store.close()
     with server.connect() as connection:
@@ -59,8 +63,8 @@ async def test_two_schemas_of_one_database_are_two_stores(server: Server) -> Non
     with server.schema() as here, server.schema() as there:
         one, two = await PostgresStore.open(here), await PostgresStore.open(there)
         try:
-            await one.write(lambda tx: tx.meta.set("x", "here"))
-            assert await two.read(lambda tx: tx.meta.get("x")) is None
+            await one.write(lambda tx: tx[Meta].set("x", "here"))
+            assert await two.read(lambda tx: tx[Meta].value("x")) is None
             assert not await two.changed()
         finally:
             await one.close()
@@ -103,7 +107,7 @@ HOT = {
     "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
     "runs.PAGE_OF_RUNNING": runs.PAGE_OF_RUNNING,
     "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
-    "totals.ENDINGS": translated(totals.ENDINGS).text,
+    "run_totals.ENDINGS": translated(run_totals.ENDINGS).text,
     "alarms.NEXT_DUE_AT": alarms.NEXT_DUE_AT,
     "alarms.MOVE": alarms.MOVE,
     "alarms.REMOVE": alarms.REMOVE,
@@ -113,10 +117,10 @@ HOT = {
     "schedules.BY_SLUGS": translated(schedules.BY_SLUGS).text,
     "schedules.BY_IDS": translated(schedules.BY_IDS).text,
     "schedules.PAGE": translated(schedules.PAGE).text,
-    "deliveries.DUE": translated(deliveries.DUE).text,
-    "deliveries.FIND": translated(deliveries.FIND).text,
-    "deliveries.HEAD": translated(deliveries.HEAD).text,
-    "deliveries.PAGE_OF_STATUS": translated(deliveries.PAGE_OF_STATUS).text,
+    "Addressees.due": translated(Addressees._due).text,
+    "outbox.FIND": translated(outbox.FIND).text,
+    "outbox.HEAD": translated(outbox.HEAD).text,
+    "outbox.PAGE_OF_STATUS": translated(outbox.PAGE_OF_STATUS).text,
     "nodes.WITH_LEFTOVERS": translated(nodes.WITH_LEFTOVERS).text,
 }
 # `nodes` has a row for each incarnation of the last weeks; `walk` and the like are the query's own.

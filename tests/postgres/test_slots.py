@@ -8,6 +8,7 @@ from typing import Any
 from features.quota_kit import Account, quota_server
 from patience import PATIENCE
 from wakeful import Wakeful, after_reset
+from wakeful.app.options import Host
 from wakeful.app.quota import QuotaSlots
 from wakeful.config import Settings, load
 from wakeful.engine.clock import SystemClock
@@ -37,12 +38,15 @@ async def test_two_nodes_keep_one_slot_with_one_wake(url: str, tmp_path: Path) -
     async with quota_server({KEY: account}) as served:
         known = settings(tmp_path, served.url)
         nodes = [QuotaSlots(known, home=tmp_path, file="wakeful.toml") for _ in range(2)]
-        apps = [Wakeful(url, name=f"n{n}", features=[node.plug]) for n, node in enumerate(nodes)]
+        apps = [
+            Wakeful(url, name=f"n{n}", features=[node.plug], host=Host(quota=lambda node=node: node.quota))
+            for n, node in enumerate(nodes)
+        ]
         async with apps[0], apps[1]:
 
             async def confirmed() -> bool:
-                slots = [await node.quota.get("main") for node in nodes]
-                return all(slot["warm"] and not slot["wakePending"] and not slot["wakeRun"] for slot in slots)
+                slots = [await app.slots.get("main") for app in apps]
+                return all(slot.warm and not slot.wake_pending and slot.wake_run is None for slot in slots)
 
             await until(confirmed)
             assert len(account.woken) == 1
@@ -51,12 +55,12 @@ async def test_two_nodes_keep_one_slot_with_one_wake(url: str, tmp_path: Path) -
             await apps[0].add("digest", after_reset("main", "5m"), command=["true"])
             assert (await apps[1].get("digest")).next_run is not None
             before = len(account.reads)
-            await nodes[1].quota.poll("main")
+            await apps[1].slots.poll("main")
 
             async def read_again() -> bool:
                 return len(account.reads) > before
 
             await until(read_again)
-            run_id = await nodes[0].quota.wake("main")
-            run = await apps[1].wait_for(run_id)
+            started = await apps[0].slots.wake("main")
+            run = await apps[1].wait_for(started.run_id)
             assert (run.outcome, len(account.woken)) == ("succeeded", 2)

@@ -91,7 +91,7 @@ def test_a_thread_that_does_not_end_is_stuck_and_seen_to_end(app: Wakeful) -> No
     with pytest.raises(Conflict, match="open run"):
         app.run_now("job")
     leave.set()
-    eventually(lambda: app.get_run(run.run_id).outcome == "timedOut")
+    eventually(lambda: app.ledger.get(run.run_id).outcome == "timedOut")
     assert app.get("job").status == "idle"
 
 

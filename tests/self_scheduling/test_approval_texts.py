@@ -5,15 +5,19 @@ from typing import Any
 
 import pytest
 
+from self_scheduling.owner import own
 from wakeful import Invalid, Wakeful
+from wakeful.app.owned_writing import put_owned
 from wakeful.cli.approvals import _show
-from wakeful.cli.health import BESIDES
+from wakeful.cli.health import ITSELF
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.self_scheduling.proposals import Proposal, code_digest
 from wakeful.features.schedules import approvals
 from wakeful.features.schedules.approval_texts import details, visible
+from wakeful.features.schedules.approval_views import PROPOSAL
 from wakeful.features.schedules.owned import Actor
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.store import Tx
 from wakeful.testing import virtual
@@ -31,23 +35,23 @@ def make(tmp_path: Path, **terms: Any) -> Wakeful:
 
 async def chat_text(app: Wakeful) -> str:
     """What an approver is sent of the only proposal."""
-    now = app.moment().now
+    now = app._moment().now
 
     def look(tx: Tx) -> str:
-        (proposal,) = tx.proposals.pending(now=now)
+        (proposal,) = tx[AgentProposals].pending(now=now)
         return "\n".join(details(proposal, approvals.base_of(tx, proposal), terms=Terms(), now=now))
 
-    return await app.store.read(look)
+    return await app._store.read(look)
 
 
 async def test_every_field_of_a_new_schedule_is_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = make(tmp_path)
     async with virtual(app, start=START):
         options = {"timeout": "3h", "expiresAt": "2026-11-20T00:00:00Z", "sessionConfig": {"persistSession": False}}
-        await app.put_as_agent(CODER, "watch", {**WATCH, **options})
-        (asked,) = await app.proposals()
+        await own(app, CODER).put("watch", {**WATCH, **options})
+        (asked,) = (await app.people.proposals()).proposals
         capsys.readouterr()
-        _show(asked)
+        _show(PROPOSAL.write(asked))
         for shown in (capsys.readouterr().out, await chat_text(app)):
             assert "Look at the build" in shown
             assert 'timeout: "3h"' in shown
@@ -59,25 +63,25 @@ async def test_every_field_of_a_new_schedule_is_shown(tmp_path: Path, capsys: py
 async def test_a_change_is_shown_as_old_and_new(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     app = make(tmp_path)
     async with virtual(app, start=START):
-        await app.put_as_agent(CODER, "watch", {**WATCH, "timeout": "3h"})
-        await app.decide((await app.proposals())[0]["id"], "approve", by="cli")
+        await own(app, CODER).put("watch", {**WATCH, "timeout": "3h"})
+        await app.people.decide((await app.people.proposals()).proposals[0].proposal_id, "approve")
         changed = {"schedule": "every 2h", "prompt": "Look twice", "timeout": "4h"}
-        await app.put_as_agent(CODER, "watch", {**changed, "sessionConfig": {"persistSession": False}})
-        (asked,) = await app.proposals()
-        fields = {one["field"]: (one["old"], one["new"]) for one in asked["changes"]}
+        await own(app, CODER).put("watch", {**changed, "sessionConfig": {"persistSession": False}})
+        (asked,) = (await app.people.proposals()).proposals
+        fields = {one.field: (one.old, one.new) for one in asked.changes}
         assert fields == {
             "prompt": ("Look at the build", "Look twice"),
             "timeout": ("3h", "4h"),
             "sessionConfig": (None, {"persistSession": False}),
         }
         capsys.readouterr()
-        _show(asked)
+        _show(PROPOSAL.write(asked))
         for shown in (capsys.readouterr().out, await chat_text(app)):
             assert 'timeout: "3h" → "4h"' in shown
             assert 'sessionConfig: (default) → {"persistSession": false}' in shown
             assert "Look at the build" in shown and "Look twice" in shown
-        decided = await app.decide(asked["id"], "approve", by="cli")
-        assert decided["changes"] == asked["changes"]
+        decided = await app.people.decide(asked.proposal_id, "approve")
+        assert decided.proposal.changes == asked.changes
 
 
 @pytest.mark.parametrize("option", ["system", "model", "maxTokens", "tools", "anything"])
@@ -86,15 +90,15 @@ async def test_an_agent_cannot_give_itself_more_power(tmp_path: Path, option: st
     async with virtual(app, start=START):
         session = {"persistSession": False, option: "x"}
         with pytest.raises(Invalid, match="sessionConfig: an agent may set persistSession only"):
-            await app.put_as_agent(CODER, "watch", {**WATCH, "sessionConfig": session})
+            await own(app, CODER).put("watch", {**WATCH, "sessionConfig": session})
 
 
 async def test_a_code_is_bound_to_everything_that_was_shown(tmp_path: Path) -> None:
     app = make(tmp_path)
     async with virtual(app, start=START):
-        await app.put_as_agent(CODER, "watch", WATCH, note="it breaks often")
-        now = app.moment().now
-        (proposal,) = await app.store.read(lambda tx: tx.proposals.pending(now=now))
+        await put_owned(app, CODER, "coder.watch", WATCH, note="it breaks often")
+        now = app._moment().now
+        (proposal,) = await app._store.read(lambda tx: tx[AgentProposals].pending(now=now))
         definition = (await app.get("coder.watch")).definition
         assert definition is not None
         text = encode_definition(definition).replace("build", "fortune")
@@ -116,4 +120,5 @@ def test_what_shows_as_nothing_is_written_out(hidden: str) -> None:
 
 
 def test_doctor_reports_proposals() -> None:
-    assert "approvals" in BESIDES
+    """As everything that it does not check itself."""
+    assert "approvals" not in ITSELF

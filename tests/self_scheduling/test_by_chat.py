@@ -13,6 +13,7 @@ import pytest
 
 from patience import PATIENCE
 from wakeful import Heartbeat, Invalid, Wakeful
+from wakeful.app.owned_writing import put_owned
 from wakeful.core.self_scheduling.guesses import Guesses, after_wrong, waits_until
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.features.schedules.approval_texts import visible
@@ -27,6 +28,7 @@ class Line:
     """A channel on which people write and read."""
 
     kind = "line"
+    address = ""
     to: str | None = None
 
     def __init__(self) -> None:
@@ -67,7 +69,7 @@ class Chat:
     async def propose(self, **changes: Any) -> str:
         """The code that the approver was sent."""
         before = len(self.line.sent)
-        await self.app.put_as_agent(CODER, "watch", {**WATCH, **changes}, note="it breaks often")
+        await put_owned(self.app, CODER, "coder.watch", {**WATCH, **changes}, note="it breaks often")
         await self.until(lambda: len(self.line.sent) > before)
         to, text = self.line.sent[-1]
         assert to == "12345"
@@ -129,7 +131,7 @@ async def test_wrong_senders_codes_and_ways_are_refused_and_logged(
     assert "not among the approvers" in await chat.answer("666", f"approve {code}", chat="12345")  # in a shared chat
     assert "this code is not valid" in await chat.answer("12345", "approve AAAAAAAA")
     with pytest.raises(Invalid, match="not accepted here"):
-        await chat.app.message("phone", "12345", f"approve {code}")
+        await chat.app.people.receive("phone", "12345", f"approve {code}")
     newer = await chat.propose(prompt="Delete everything")
     assert "this code is not valid" in await chat.answer("12345", f"approve {code}")  # it was shown another text
     assert await chat.answer("12345", f"reject {newer}") == "coder.watch was rejected."
@@ -182,9 +184,9 @@ async def test_wrong_codes_are_counted_and_then_no_code_is_accepted(
         assert "this code is not valid" in await chat.answer("12345", f"approve AAAAAAA{number}")
     assert "too many wrong codes from phone:12345" in await chat.answer("12345", f"approve {code}")
     assert [record.levelname for record in caplog.records] == ["WARNING"] * 6
-    (proposal,) = await chat.app.proposals()
+    (proposal,) = (await chat.app.people.proposals()).proposals
     assert chat.prompts == []
-    await chat.app.decide(proposal["id"], "approve", by="cli")
+    await chat.app.people.decide(proposal.proposal_id, "approve")
 
 
 async def test_many_wrong_codes_together_lock_the_codes_that_are_out(tmp_path: Path) -> None:
@@ -192,12 +194,12 @@ async def test_many_wrong_codes_together_lock_the_codes_that_are_out(tmp_path: P
     async with chat_of(tmp_path) as chat:
         code = await chat.propose()
         senders = ("phone:12345", "phone:2", "phone:3")
-        chat.app.change_self_scheduling(SelfSchedulingTerms(approvers=senders))
+        chat.app._change_self_scheduling(SelfSchedulingTerms(approvers=senders))
         for number in range(10):
             said = await chat.answer(str(2 + number % 2), f"approve AAAAAAA{number % 10}")
         assert "all open codes (1) are locked" in said
         assert "this code is not valid" in await chat.answer("12345", f"approve {code}")
-        assert len(await chat.app.proposals()) == 1
+        assert len((await chat.app.people.proposals()).proposals) == 1
 
 
 def test_wrong_codes_count_for_an_hour() -> None:

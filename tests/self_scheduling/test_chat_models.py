@@ -94,7 +94,7 @@ async def test_rounds_are_bounded_and_refusals_are_told(tmp_path: Path, dialect:
         await until(lambda: bool(line.sent), lambda: [len(model.asked), line.sent])
         assert len(model.asked) <= ROUNDS_MAX + 1 + 2 * (ROUNDS_MAX + 1)  # a failed turn is tried three times
         assert "has two meanings" in json.dumps(model.results[0])
-        assert await app.proposals() == []
+        assert (await app.people.proposals()).proposals == []
         choice = model.asked[ROUNDS_MAX].body["tool_choice"]
         assert choice in ("none", {"type": "none"})
         assert (await app.cost("agent")).to_json()["total"]["tokens"] == sum(

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edges.http.kit import served
-from wakeful.app.agent_tools import call_tool
+from wakeful.api.tools import call_tool
 from wakeful.core.run.results import Done
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.features.schedules.owned import Actor

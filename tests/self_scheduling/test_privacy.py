@@ -1,21 +1,23 @@
 """What an agent is not told, and who a process on the socket is."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from starlette.datastructures import Headers
 
+from self_scheduling.owner import own
 from wakeful import Wakeful
-from wakeful.app import self_scheduling
-from wakeful.app.agent_tools import call_tool, explain
+from wakeful.api.tools import call_tool
+from wakeful.app.calling import actor_of_run, calling_run
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
+from wakeful.features.schedules import calling_runs
 from wakeful.features.schedules.owned import Actor
 from wakeful.features.schedules.why_owned import without_figures
+from wakeful.integrations.actions.ancestry import Ancestry
 from wakeful.server.http import authentication, roles
-from wakeful.server.http.access import SOCKET_CALLER, Access, Caller, NamedToken
+from wakeful.server.http.access import SOCKET_CALLER, UNKNOWN_CALLER, Access, Caller, NamedToken
 from wakeful.server.http.problems import Refused
 from wakeful.testing import virtual
 
@@ -34,13 +36,13 @@ async def test_why_does_not_name_what_others_own(tmp_path: Path) -> None:
                 break
             await asyncio.sleep(0)
         told.append((await app.why("coder.watch")).to_json())
-        told.append(await explain(app, CODER, "watch", None))
+        told.append((await call_tool(app, CODER, "explain", {"slug": "watch"})).content)
         return "done"
 
     async with virtual(app, start="2026-11-16T12:00Z") as time:
         daily = {"schedule": "every day at 13:00", "prompt": "secret"}
-        await app.put("people.private-plan", {**daily, "agent": "other", "lane": "desk"})
-        await app.put_as_agent(CODER, "watch", {"schedule": "every day at 13:00", "prompt": "Look"})
+        await app.schedules.put("people.private-plan", {**daily, "agent": "other", "lane": "desk"})
+        await own(app, CODER).put("watch", {"schedule": "every day at 13:00", "prompt": "Look"})
         await app.update("coder.watch", lane="desk")
         await time.advance("2h")
     for_person, for_agent = told
@@ -56,9 +58,9 @@ async def test_forecast_shows_nothing_of_other_agents(tmp_path: Path) -> None:
     app.agent("coder")(lambda prompt: "done")
     app.agent("other")(lambda prompt: "done")
     async with virtual(app, start="2026-11-16T12:00Z"):
-        await app.put("standup", {"schedule": "every day at 13:00", "prompt": "secret", "agent": "other"})
-        await app.put_as_agent(CODER, "watch", {"schedule": "every day at 14:00", "prompt": "Look"})
-        await app.put_as_agent(Actor("other"), "plan", {"schedule": "every day at 15:00", "prompt": "Plan"})
+        await app.schedules.put("standup", {"schedule": "every day at 13:00", "prompt": "secret", "agent": "other"})
+        await own(app, CODER).put("watch", {"schedule": "every day at 14:00", "prompt": "Look"})
+        await own(app, Actor("other")).put("plan", {"schedule": "every day at 15:00", "prompt": "Plan"})
         told = (await call_tool(app, CODER, "forecast", {"days": 1})).content
     assert told["busy"] == ["2026-11-16T13:00:00.000Z"]
     assert [row["slug"] for row in told["schedules"]] == ["coder.watch"]
@@ -87,26 +89,20 @@ def test_figures_of_budgets_are_left_out() -> None:
     assert shown == {"lastError": expected, "run": [{"error": expected}], "count": 1}
 
 
-async def test_a_process_that_cannot_be_identified_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def of_run(session: int) -> Caller | None:
-        return Caller("run", "run 7", run_id=7) if session == 4711 else None
+async def test_a_process_that_cannot_be_identified_may_only_read() -> None:
+    """It is in another namespace (0), or has ended; a token gives its own rights."""
 
-    access: Any = Access
-    doors = authentication.Authentication(access, lambda: 0, peer_caller=of_run)
-    scope = {"server": ("/run/wakeful.sock", None), "client": None, "state": {authentication.PEER: 99}}
-    own = os.getsid(0)
+    async def of_run(_ancestry: Ancestry) -> Caller | None:
+        return None
 
-    def session_of(pid: int) -> int:
-        if pid == 0:
-            return own
-        raise ProcessLookupError
-
-    monkeypatch.setattr(authentication.os, "getsid", session_of)
-    with pytest.raises(Refused, match="rights are unknown"):
-        await doors.caller(scope, Headers())
-    monkeypatch.setattr(authentication.os, "getsid", lambda pid: own if pid == 0 else 4711)
-    found = await doors.caller(scope, Headers())
-    assert found is not None and found.run_id == 7
+    tokens = [NamedToken("page", "p" * 32, "operate")]
+    doors = authentication.Authentication(lambda: Access(tokens=tokens), lambda: 0, peer_caller=of_run)
+    for hidden in (0, 2**22 - 1):
+        scope = {"server": ("/run/wakeful.sock", None), "client": None, "state": {authentication.PEER: hidden}}
+        assert await doors.caller(scope, Headers()) == UNKNOWN_CALLER
+        assert await doors.caller(scope, Headers({authentication.AS_AGENT: "coder"})) == UNKNOWN_CALLER
+        with_token = await doors.caller(scope, Headers({"authorization": "Bearer " + "p" * 32}))
+        assert with_token == Caller("operate", "page")
 
 
 def test_a_refused_run_is_not_told_how_to_get_around_it() -> None:
@@ -117,22 +113,22 @@ def test_a_refused_run_is_not_told_how_to_get_around_it() -> None:
 async def test_a_command_that_an_agent_scheduled_acts_as_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By its process session; a person's command is still the person's."""
-    monkeypatch.setattr(self_scheduling, "_leads", lambda run, session: True)
-    found: list[Actor | None] = []
+    """By its process; a person's command is still the person's."""
+    monkeypatch.setattr(calling_runs, "_process_of", lambda run: 4711)
+    found: list[tuple[bool, Actor]] = []
 
     async def look(command: Any) -> str:
-        run_id = await app.agent_run_of_session(4711)
-        found.append(None if run_id is None else await app.actor_of_run(run_id))
+        run = await calling_run(app, {4711}, ())
+        assert run is not None and await calling_run(app, {4712}, ()) is None
+        found.append((run.is_agents, await actor_of_run(app, run.run_id)))
         return "done"
 
     app = Wakeful(tmp_path / "wakeful.db", timezone="UTC", self_scheduling=SelfSchedulingTerms(approval="never"))
     async with virtual(app, start="2026-11-16T12:00Z", on_command=look) as time:
-        await app.put("tidy", {"schedule": "every day at 13:00", "command": {"argv": ["true"]}})
+        await app.schedules.put("tidy", {"schedule": "every day at 13:00", "command": {"argv": ["true"]}})
         await time.advance("2h")
-        assert found == [None]
-        await app.put_as_agent(CODER, "tidy", {"schedule": "every day at 15:00", "command": {"argv": ["true"]}})
+        assert [is_agents for is_agents, _ in found] == [False]
+        await own(app, CODER).put("tidy", {"schedule": "every day at 15:00", "command": {"argv": ["true"]}})
         await time.advance("2h")
-        (_, actor) = found
-        assert actor is not None
-        assert (actor.agent, actor.is_agent_run, actor.depth) == ("coder", False, 1)
+        (_, (is_agents, actor)) = found
+        assert is_agents and (actor.agent, actor.is_agent_run, actor.depth) == ("coder", False, 1)

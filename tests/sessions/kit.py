@@ -200,9 +200,10 @@ def settings(url: str, *more: str) -> str:
 
 
 def make_home(folder: Path, url: str, *more: str) -> Path:
-    """A home folder with these settings."""
+    """A home folder with these settings. Its files are trusted: agents are at work all the time, and what a person
+    writes into a file meanwhile would wait for approval."""
     folder.mkdir(parents=True, mode=0o700)
-    (folder / "wakeful.toml").write_text(settings(url, *more))
+    (folder / "wakeful.toml").write_text(settings(url, '[schedules]\nfiles = "trust"', *more))
     return folder
 
 

@@ -37,6 +37,10 @@ class HandClock:
         now, monotonic, slept = self._system.read()
         return Moment(now + self._ahead, monotonic + self._ahead, slept)
 
+    def is_before(self, moment: Moment) -> bool:
+        here = self.read()
+        return here.now < moment.now and here.monotonic < moment.monotonic
+
     def put_forward(self, duration: str) -> None:
         """Time passes for everyone who waits."""
         self._ahead += parse_duration(duration)

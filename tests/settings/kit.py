@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wakeful.config import Loaded, LocatedError, SettingsRefused, load
+from wakeful.config.model import ENTRIES, SETTINGS
+from wakeful.core.description import Object
 
 ENVIRON = {
     "WAKEFUL_TOKEN": "token-of-the-server",
@@ -38,6 +41,7 @@ url = "sqlite:///wakeful.db"          # relative to the home folder; or postgres
 enabled = true                        # false: standby, instants are skipped(standby)
 timezone = "local"                    # for schedules written without one
 mirror = "agent"                      # definition files for: agent | all | off
+files = "ask"                         # files that change while an agent works: ask | trust
 
 [limits]
 agent_interval_min = "60m"            # prompt schedules more often than this are refused
@@ -151,6 +155,17 @@ def faults(home: Path, text: str | bytes, **options: Any) -> list[LocatedError]:
     with pytest.raises(SettingsRefused) as caught:
         loaded(home, text, **options)
     return list(caught.value.errors)
+
+
+def described(table: Sequence[str], data: Mapping[str, Any]) -> Object[Any]:
+    """The description of the table at a path of the file."""
+    if table[0] in ENTRIES:
+        found = ENTRIES[table[0]].described(data[table[0]][table[1]])
+        assert found is not None
+        return found
+    field = SETTINGS.find(".".join(table))
+    assert field is not None
+    return field.kind.inner[0]
 
 
 def said(home: Path, text: str | bytes) -> list[str]:

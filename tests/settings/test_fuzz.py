@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from sampling import examples
 from settings.kit import CONTRACT, ENVIRON
 from wakeful.config import MASK, SettingsRefused, load, to_json
-from wakeful.config.model import ENTRIES, Settings
+from wakeful.config.model import ENTRIES, SETTINGS, plain_tables
 
-SECTIONS = [*Settings.model_fields, "agent", "x y"]
+SECTIONS = [*SETTINGS.names, "agent", "x y"]
 FIELDS = sorted(
-    {field for entries in ENTRIES.values() for model in entries.models.values() for field in model.model_fields}
-    | {field for name, section in Settings.model_fields.items() if name not in ENTRIES
-       for field in section.annotation.model_fields}  # type: ignore[union-attr]
+    {name for entries in ENTRIES.values() for table in entries.tables.values() for name in table.names}
+    | {name for _, table in plain_tables() for name in table.names}
     | {"start", "end", "env", "file", "typo"}
-)  # fmt: skip
+)
 WORDS = [
     "sessions", "openai", "anthropic", "command", "call", "echo", "telegram", "webhook", "console", "inbox", "apprise",
     "glm", "http", "local", "Europe/Berlin", "09:00", "24:00", "30m", "1h30m", "0s", "1MiB", "https://example.org",

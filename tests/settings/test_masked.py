@@ -7,7 +7,8 @@ import tomllib
 from pathlib import Path
 
 from settings.kit import CONTRACT, loaded
-from wakeful.config import MASK, Settings, diff, load, to_json
+from wakeful.config import MASK, diff, load, to_json
+from wakeful.config.model import SETTINGS
 
 
 def test_values_are_shown_as_the_file_writes_them(tmp_path: Path) -> None:
@@ -26,8 +27,11 @@ def test_values_are_shown_as_the_file_writes_them(tmp_path: Path) -> None:
     written["channels"]["phone"]["senders"] = []
     written["channels"]["hook"]["token"] = None
     written["slots"]["main"] |= {"retry_window": None, "errors_max": None, "backoff_cap": None, "model": "glm-5"}
-    written["agents"]["default"] |= {"budget_day": None, "budget_month": None}
-    written |= {"budgets": {"brake": False, "day": None, "month": None, "warn_at": 0.8}, "prices": {}}
+    written["agents"]["default"] |= {"budget_day": None, "budget_month": None, "cost_per_run": None}
+    written |= {
+        "budgets": {"brake": False, "day": None, "month": None, "unpriced": "refuse", "warn_at": 0.8},
+        "prices": {},
+    }
     written |= {"exclude": {"dates": [], "calendar": None}, "node": {"labels": []}, "otel": {"endpoint": None}}
     assert shown == written
 
@@ -50,7 +54,7 @@ def test_without_a_file_all_is_default(tmp_path: Path) -> None:
     """And the answer can be sent as JSON."""
     answer = to_json(load(tmp_path))
     assert {source["from"] for source in answer["sources"].values()} == {"default"}
-    assert set(answer["settings"]) == set(Settings.model_fields)
+    assert set(answer["settings"]) == set(SETTINGS.names)
     assert json.loads(json.dumps(answer)) == answer
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from tools.field_tables import PAGES, ROOT, put_into, settings_tables
 
-from settings.kit import loaded
-from wakeful.config.messages import table_at
-from wakeful.config.model import ENTRIES, Settings
+from settings.kit import described, loaded
+from wakeful.config.model import ENTRIES, plain_tables
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -28,10 +27,11 @@ def test_every_setting_is_in_it_with_its_meaning() -> None:
     rows = [line for line in settings_tables().splitlines() if line.startswith("| `")]
     cells = [[cell.strip() for cell in row.strip("|").split(" | ")] for row in rows]
     assert all(len(row) == 4 and all(row) for row in cells)
-    tables = list(dict.fromkeys(model for entries in ENTRIES.values() for model in entries.models.values()))
-    plain = [table_at((name,), {}) for name in Settings.model_fields if name not in ENTRIES]
-    active_hours = table_at(("heartbeat", "active_hours"), {})
-    assert len(rows) == sum(len(table.model_fields) for table in [*tables, *plain, active_hours] if table)
+    entries = dict.fromkeys(table for named in ENTRIES.values() for table in named.tables.values())
+    plain = [table for _, table in plain_tables()]
+    assert len(rows) == sum(
+        len(table.names) for table in [*entries, *plain, described(("heartbeat", "active_hours"), {})]
+    )
 
 
 def test_the_example_of_the_page_can_be_used(tmp_path: Path) -> None:

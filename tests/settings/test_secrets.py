@@ -7,6 +7,7 @@ import copy
 import json
 import pprint
 import traceback
+from dataclasses import asdict
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from settings.kit import faults, loaded, write
 from wakeful.config import MASK, Redactor, Secret, SecretUrl, SettingsRefused, load, to_json
+from wakeful.config.model import SETTINGS
 
 HIDDEN = "hunter2-or-longer"
 
@@ -88,8 +90,13 @@ url = "https://user:{HIDDEN}@example.org/in?token={HIDDEN}"
 """
     found = loaded(tmp_path, text)
     settings = found.settings
-    shapes = [repr(found), str(found), repr(settings), str(settings), settings.model_dump_json()]
-    shapes += [str(settings.model_dump()), json.dumps(to_json(found)), pprint.pformat(settings), str(found.written)]
+    shapes = [repr(found), str(found), repr(settings), str(settings), str(asdict(settings))]
+    shapes += [
+        json.dumps(SETTINGS.write(settings), default=str),
+        json.dumps(to_json(found)),
+        pprint.pformat(settings),
+        str(found.written),
+    ]
     assert not any(HIDDEN in shape for shape in shapes)
     assert settings.store.url.reveal() == f"postgresql://user:{HIDDEN}@host/db?password={HIDDEN}&schema=mine"
     assert str(settings.store.url) == f"postgresql://user:{MASK}@host/db?password={MASK}&schema=mine"

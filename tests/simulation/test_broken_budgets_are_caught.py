@@ -14,6 +14,8 @@ from wakeful.core.money import charges as core_charges
 from wakeful.core.money.charges import Charge
 from wakeful.core.time.instants import DAY, HOUR
 from wakeful.features.money import booking, reserving, spending
+from wakeful.features.money.budget_rows import BudgetPeriods
+from wakeful.ports.charges import Charges
 from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
@@ -25,6 +27,7 @@ PURSE = Climate(
 )  # fmt: skip
 
 
+LONG = replace(PURSE, days=9, schedules=24)  # an agent is silent only after three turns
 WRONG_CLOCKS = replace(PURSE, wrong_clocks_per_day=2, steps_per_day=3)
 
 
@@ -46,7 +49,7 @@ def the_unknown_is_free(patch: Patch) -> None:
 
 def crashes_free_money(patch: Patch) -> None:
     """What a dead node had spent is forgotten."""
-    patch.setattr(booking, "_never_asked", lambda _: True)
+    patch.setattr(booking, "never_asked", lambda *_: True)
 
 
 def figures_change(patch: Patch) -> None:
@@ -61,7 +64,9 @@ def figures_change(patch: Patch) -> None:
 
 def reservations_stay(patch: Patch) -> None:
     """What ended keeps what it had reserved."""
-    patch.setattr(booking.Booking, "_free", lambda self, charge: self._tx.charges.remove(charge.run_id, charge.attempt))
+    patch.setattr(
+        booking.Booking, "_free", lambda self, charge: self._tx[Charges].remove_attempt(charge.run_id, charge.attempt)
+    )
 
 
 def sums_stand_still(patch: Patch) -> None:
@@ -71,12 +76,29 @@ def sums_stand_still(patch: Patch) -> None:
 
 def a_day_begins_with_nothing(patch: Patch) -> None:
     """A clock that comes back leaves what was spent on the days ahead."""
-    patch.setattr(reserving, "_recount", lambda tx, _owner_ids, _zone, **given: tx.budgets.remove_misdated(**given))
+    patch.setattr(
+        reserving, "_recount", lambda tx, _owner_ids, _zone, **given: tx[BudgetPeriods].remove_misdated(**given)
+    )
 
 
 def an_unset_clock_dates_what_was_spent(patch: Patch) -> None:
     """A machine that boots in 1970 dates every charge 1970."""
     patch.setattr(reserving, "kept_since", lambda _: 0)
+
+
+def the_unknown_uses_up_everything(patch: Patch) -> None:
+    """A report that was lost counts as everything that was left."""
+    patch.setattr(booking, "with_assumption", lambda _tx, charge, _budget, **_: charge)
+
+
+def silent_agents_reserve_forever(patch: Patch) -> None:
+    """An agent that never reports a cost keeps others from running."""
+    patch.setattr(reserving, "is_priced", lambda *_: True)
+
+
+def every_agent_is_unpriced(patch: Patch) -> None:
+    """An agent of known cost is outside all limits."""
+    patch.setattr(reserving, "is_priced", lambda *_: False)
 
 
 @pytest.mark.parametrize(
@@ -90,10 +112,13 @@ def an_unset_clock_dates_what_was_spent(patch: Patch) -> None:
             pytest.param(figures_change, "L7 money", PURSE, id="figures change"),
             pytest.param(reservations_stay, "L7 money", PURSE, id="reservations stay"),
             pytest.param(sums_stand_still, "L7 money", PURSE, id="sums stand still"),
+            pytest.param(the_unknown_uses_up_everything, "L4 unknown cost", PURSE, id="unknown uses up"),
+            pytest.param(silent_agents_reserve_forever, "L4 unknown cost", LONG, id="silent agents"),
+            pytest.param(every_agent_is_unpriced, "L4 unknown cost", PURSE, id="all unpriced"),
             pytest.param(a_day_begins_with_nothing, "L7 money", WRONG_CLOCKS, id="clock came back"),
             pytest.param(an_unset_clock_dates_what_was_spent, "L7 money", WRONG_CLOCKS, id="clock not set"),
         ],
-        every=9,
+        every=12,
     ),
 )
 def test_a_broken_protection_is_caught(

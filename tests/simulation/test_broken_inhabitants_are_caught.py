@@ -31,14 +31,14 @@ from wakeful.features.schedules import replies
 from wakeful.features.schedules import runs as schedule_runs
 from wakeful.features.workflows import consumers as looking
 from wakeful.features.workflows import settling
+from wakeful.ports import outbox
 from wakeful.ports.channel import OutgoingMessage, Sent, Unsent
-from wakeful.ports.outbox import Addressee, Delivery
+from wakeful.ports.heartbeats import WaitingEvents
+from wakeful.ports.outbox import Addressee, Deliveries, Delivery
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
-from wakeful.stores.shared import deliveries
-from wakeful.stores.shared.deliveries import SharedDeliveries
+from wakeful.stores.shared import payloads
 from wakeful.stores.shared.messages import SharedMessages
-from wakeful.stores.shared.slots import SharedSlots
-from wakeful.stores.shared.system_events import SharedSystemEvents
 from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
@@ -88,10 +88,10 @@ def newest_first(patch: Patch) -> None:
     """Whoever wrote last is served first."""
     head = "SELECT delivery_id FROM deliveries WHERE addressee_id = :id AND status = 'pending' ORDER BY 1 DESC LIMIT 1"
 
-    def newest(self: SharedDeliveries, addressee_id: int) -> Delivery | None:
+    def newest(self: Deliveries, addressee_id: int) -> Delivery | None:
         return next((self.get(delivery_id) for (delivery_id,) in self._db.rows(head, id=addressee_id)), None)
 
-    patch.setattr(SharedDeliveries, "head", newest)
+    patch.setattr(Deliveries, "head", newest)
 
 
 def give_up_at_once(patch: Patch) -> None:
@@ -111,12 +111,12 @@ def failures_count_as_arrived(patch: Patch) -> None:
 
 def attempts_are_not_counted(patch: Patch) -> None:
     """An attempt is not written before it is made."""
-    save = SharedDeliveries.save
+    save = Deliveries.save
 
-    def uncounted(self: SharedDeliveries, row: Delivery) -> None:
+    def uncounted(self: Deliveries, row: Delivery) -> None:
         save(self, row._replace(attempts=0))
 
-    patch.setattr(SharedDeliveries, "save", uncounted)
+    patch.setattr(Deliveries, "save", uncounted)
 
 
 def a_new_id_each_time(patch: Patch) -> None:
@@ -131,7 +131,7 @@ def a_new_id_each_time(patch: Patch) -> None:
 
 def dead_letters_are_thrown_away(patch: Patch) -> None:
     """What is given up leaves no trace."""
-    patch.setattr(Attempts, "_dead_letter", lambda _, tx, head, *__: tx.deliveries.remove(head.delivery_id))
+    patch.setattr(Attempts, "_dead_letter", lambda _, tx, head, *__: tx[Deliveries].remove(head.delivery_id))
 
 
 def only_the_first_is_told(patch: Patch) -> None:
@@ -143,9 +143,9 @@ def everyone_is_told_the_same_twice(patch: Patch) -> None:
     """Neither the queue nor the store looks whether a run has told an addressee before."""
     patch.setattr(replies, "addressees_of", lambda definition: addressees_of(definition) * 2)
     patch.setattr(queue, "_is_queued", lambda *_: False)
-    unchecked = deliveries.ADD.replace("CAST(:run_id AS bigint) IS NULL OR", "1 OR")
-    assert unchecked != deliveries.ADD
-    patch.setattr(deliveries, "ADD", unchecked)
+    unchecked = outbox.ADD.replace("CAST(:run_id AS bigint) IS NULL OR", "1 OR")
+    assert unchecked != outbox.ADD
+    patch.setattr(outbox, "ADD", unchecked)
 
 
 def a_delivery_without_an_alarm(patch: Patch) -> None:
@@ -175,7 +175,7 @@ def acknowledge_everything(patch: Patch) -> None:
     """A turn that succeeded takes all events with it, also those that came while it ran."""
 
     def all_of_them(tx: Tx, _: Run) -> list[int | None]:
-        tx.system_events.remove_many([event.event_id for event in tx.system_events.all()])
+        tx[WaitingEvents].remove_many([event.event_id for event in tx[WaitingEvents].all()])
         return []
 
     patch.setattr(heartbeat_runs, "_acknowledged", all_of_them)
@@ -183,14 +183,14 @@ def acknowledge_everything(patch: Patch) -> None:
 
 def acknowledge_whatever_became_of_it(patch: Patch) -> None:
     """A turn takes its events with it when it begins."""
-    carry = SharedSystemEvents.carry
+    carry = WaitingEvents.carry
 
-    def taken(self: SharedSystemEvents, run_id: int) -> list[SystemEvent]:
+    def taken(self: WaitingEvents, run_id: int) -> list[SystemEvent]:
         events = carry(self, run_id)
         self.remove_many([event.event_id for event in events])
         return events
 
-    patch.setattr(SharedSystemEvents, "carry", taken)
+    patch.setattr(WaitingEvents, "carry", taken)
 
 
 def acknowledge_nothing(patch: Patch) -> None:
@@ -198,10 +198,10 @@ def acknowledge_nothing(patch: Patch) -> None:
     acknowledged = heartbeat_runs._acknowledged
 
     def but_keep(tx: Tx, run: Run) -> list[int | None]:
-        carried = tx.system_events.carried(run.run_id)
+        carried = tx[WaitingEvents].carried(run.run_id)
         waiting = acknowledged(tx, run)
         for event in carried:
-            tx.system_events.put(NewEvent(None, event.source, event.text, event.raised_at, None, None))
+            tx[WaitingEvents].add_or_replace(NewEvent(None, event.source, event.text, event.raised_at, None, None))
         return waiting
 
     patch.setattr(heartbeat_runs, "_acknowledged", but_keep)
@@ -296,16 +296,16 @@ def unsent_wakes_wait_ever_longer(patch: Patch) -> None:
 
 def the_run_is_kept(patch: Patch) -> None:
     """A slot goes on waiting for a run that has ended."""
-    save_many = SharedSlots.save_many
+    save_many = QuotaSlots.save_many
     known: dict[int, int] = {}
 
-    def keeping(self: SharedSlots, slots: Sequence[Slot]) -> None:
+    def keeping(self: QuotaSlots, slots: Sequence[Slot]) -> None:
         for slot in slots:
             if slot.wake_run_id is not None:
                 known[slot.slot_id] = slot.wake_run_id
         save_many(self, [slot._replace(wake_run_id=slot.wake_run_id or known.get(slot.slot_id)) for slot in slots])
 
-    patch.setattr(SharedSlots, "save_many", keeping)
+    patch.setattr(QuotaSlots, "save_many", keeping)
 
 
 # -- workflows --------------------------------------------------------------------------------------------------------
@@ -371,6 +371,24 @@ def only_the_first_consumer_gets_it(patch: Patch) -> None:
     """A message goes to one consumer of its topic."""
     readers_of = workflow_rules.WorkflowState.readers_of
     patch.setattr(workflow_rules.WorkflowState, "readers_of", lambda self, topic: readers_of(self, topic)[:1])
+
+
+def published_again_for_the_first_consumer(patch: Patch) -> None:
+    """A message that is published again gets its new payload for one consumer of several."""
+    put_many = SharedMessages.put_many
+
+    def first(self: SharedMessages, messages: Sequence[Message]) -> None:
+        seen: set[tuple[str, str]] = set()
+        again = [one for one in messages if one.seq != one.place]
+        late = [one for one in again if (one.topic, one.message_id) in seen or seen.add((one.topic, one.message_id))]
+        put_many(self, [one for one in messages if one not in late])
+
+    patch.setattr(SharedMessages, "put_many", first)
+
+
+def shared_payloads_go_with_the_first_message(patch: Patch) -> None:
+    """A payload is deleted although other consumers still have it."""
+    patch.setattr(payloads, "FORGET", payloads.FORGET.split("AND NOT EXISTS")[0])
 
 
 def only_the_first_page_is_shown(patch: Patch) -> None:
@@ -453,6 +471,12 @@ FIRST_SEEDS: dict[Sabotage, int] = {
             pytest.param(consumed_when_prepared, "L8 workflow", FLOWS, id="consumed before it happened"),
             pytest.param(nobody_looks_at_messages, "L1 workflow", CALM_FLOWS, id="messages not looked at"),
             pytest.param(only_the_first_consumer_gets_it, "L7 workflow", CALM_FLOWS, id="one consumer of several"),
+            pytest.param(
+                published_again_for_the_first_consumer, "L7 workflow", CALM_FLOWS, id="an old payload for one consumer"
+            ),
+            pytest.param(
+                shared_payloads_go_with_the_first_message, "L7 workflow", CALM_FLOWS, id="a payload that is still used"
+            ),
             pytest.param(only_the_first_page_is_shown, "L1 workflow", CALM_FLOWS, id="the first page only"),
             pytest.param(silence_stops_a_workflow, "L9 workflow", CALM_FLOWS, id="silence stops a workflow"),
             pytest.param(silence_holds_up_the_others, "L1 workflow", CALM_FLOWS, id="silence holds up the others"),

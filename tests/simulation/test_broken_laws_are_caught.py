@@ -11,6 +11,7 @@ import pytest
 from sampling import sampled
 from simulation.breaking import caught, is_sound
 from wakeful.core.run import settlement
+from wakeful.core.run.results import DONE
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Wait
 from wakeful.core.run.transitions import waiting
@@ -27,9 +28,9 @@ from wakeful.engine.membership import Membership
 from wakeful.features.schedules import alarms, backfilling, commands, plain, runs
 from wakeful.features.schedules.backfilling import BackfillAlarms
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.backfills import Backfill
+from wakeful.ports.backfills import Backfill, Backfills
+from wakeful.ports.claims import Claim
 from wakeful.ports.store import Tx, run_alarm
-from wakeful.stores.shared.backfills import SharedBackfills
 from wakeful.stores.shared.plain import CLEAR
 from wakeful.stores.sqlite import plain as sqlite_plain
 from wakeful.stores.sqlite.lanes import SqliteLanes
@@ -109,7 +110,7 @@ def backfills_are_open_runs(patch: Patch) -> None:
 def backfills_start_over(patch: Patch) -> None:
     """The cursor of a backfill is not moved with the run: a run is made for the same instant again."""
     patch.setattr(
-        SharedBackfills,
+        Backfills,
         "save",
         lambda self, row: self._db.change(
             "UPDATE backfills SET state = :state WHERE backfill_id = :key", state=row.state, key=row.backfill_id
@@ -190,9 +191,10 @@ def plain_path_takes_everything(patch: Patch) -> None:
 def plain_path_settles_for_anyone(patch: Patch) -> None:
     """The plain path does not compare fences."""
 
-    def settle(self: SqlitePlainPath, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
-        runs = SqliteRuns(self._connection, []).lock([run.run_id for run in ended])
-        return real_settle(self, node_id, [run._replace(fence=runs[run.run_id].fence) for run in ended], now=now)
+    def settle(self: SqlitePlainPath, node_id: int, ended: Sequence[Claim], *, now: Instant, **given: Any) -> set[int]:
+        rows = SqliteRuns(self._connection, []).lock([claim.run_id for claim in ended])
+        taken = [Claim.of(claim.run._replace(fence=rows[claim.run_id].fence), DONE, 0) for claim in ended]
+        return real_settle(self, node_id, taken, now=now, **given)
 
     real_settle = SqlitePlainPath.settle
     held = sqlite_plain.HELD.replace("owner = :node_id AND", ":node_id = :node_id AND")

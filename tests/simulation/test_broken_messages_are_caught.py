@@ -21,6 +21,8 @@ from wakeful.features.heartbeat.events import EventAction
 from wakeful.features.heartbeat.messages import MessageRuns
 from wakeful.features.schedules import replies
 from wakeful.ports.channel import IncomingMessage
+from wakeful.ports.heartbeats import WaitingEvents
+from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressee, Delivery
 from wakeful.ports.store import SystemEvent, Tx
 from worlds import heartbeat_laws
@@ -43,7 +45,7 @@ def marks_are_set_before_messages_are_kept(patch: Patch) -> None:
     take = ChannelReceiver.hear
 
     async def hear(self: ChannelReceiver, heard: IncomingMessage) -> None:
-        await self._store.write(lambda tx: tx.meta.set(hearing._mark(self._name), heard.mark))
+        await self._store.write(lambda tx: tx[Meta].set(hearing._mark(self._name), heard.mark))
         self.mark = heard.mark
         await take(self, heard)
 
@@ -87,7 +89,7 @@ def evicted_events_leave_no_trace(patch: Patch) -> None:
     """There is no room for an event any more, and the run that raised it is not told."""
 
     def forget(tx: Tx, event: SystemEvent, *_: Any) -> None:
-        tx.system_events.remove_many([event.event_id])
+        tx[WaitingEvents].remove_many([event.event_id])
 
     patch.setattr(heartbeat_events, "_drop", forget)
 

@@ -13,8 +13,8 @@ from simulation.breaking import caught, is_sound
 from wakeful.core.self_scheduling import limits
 from wakeful.core.time.instants import DAY, HOUR
 from wakeful.features.moving.handover import Handovers, next_handover_at
+from wakeful.features.moving.handover_rows import Handover
 from wakeful.features.schedules import owned
-from wakeful.ports.moving import Handover
 from worlds import scheduling
 from worlds.faults import Climate
 

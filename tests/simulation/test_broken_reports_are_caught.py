@@ -13,6 +13,7 @@ from wakeful.core.delivery import incidents as core_incidents
 from wakeful.core.delivery.alert_rules import AlertRule
 from wakeful.core.delivery.incidents import Incident, Step, reported
 from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.engine.incident_rows import Incidents
 from wakeful.features.delivery import incident_watch as watching
 from wakeful.features.delivery.incidents import IncidentReporter
 from wakeful.ports.outbox import ALARM_INCIDENT
@@ -38,7 +39,7 @@ def no_alarm_for_what_is_watched(patch: Patch) -> None:
         put(tx, before, step)
         after = step.incident
         if after is not None and after.stage == "watched":
-            row = tx.incidents.lock([after.name])[after.name]
+            row = tx[Incidents].lock_open([after.name])[after.name]
             tx.alarms.remove_many(ALARM_INCIDENT, [row.incident_id])
 
     patch.setattr(watching, "put", unwatched)
@@ -58,7 +59,7 @@ def opened_and_not_reported(patch: Patch) -> None:
     """An incident opens, and when its alarm rings nothing is said."""
 
     def silent(_: watching.IncidentAlarms, tx: Tx, name: str, **__: Any) -> None:
-        for row in tx.incidents.lock([name]).values():
+        for row in tx[Incidents].lock_open([name]).values():
             watching.put(tx, row, Step(row._replace(look_at=None)))
 
     patch.setattr(watching.IncidentAlarms, "_report", silent)

@@ -7,11 +7,14 @@ A failure names its seed and the command that replays it, with everything that h
 import pytest
 
 from sampling import sampled
+from worlds.plain_law import SETTLED, STARTED, WITH_RESULT
 from worlds.population import EVERYBODY
 from worlds.replay import climate_of, simulate
 
 SHORT_WORLDS: dict[int, float] = {13: 0.05, 5: 0.2, 51: 0.1, 111: 0.05, 16: 30}
 """Days by seed. Together: every kind of world, every inhabitant, and one, two and three nodes."""
+MANY_DUE: dict[int, float] = {13: 0.1, 29: 0.05, 5: 0.3, 0: 20, 16: 30}
+"""Days by seed of worlds in which many schedules are due together."""
 SEEDS = range(45)
 DAYS_MIN = 10_000
 
@@ -48,6 +51,26 @@ def _assert_laws_hold(seed: int, days: float | None = None) -> None:
     report = simulate(seed, days=days)
     assert report.attempts > 0, "a world in which nothing runs proves nothing"
     assert report.commits > 0
+
+
+@pytest.mark.parametrize(("seed", "days"), MANY_DUE.items())
+def test_all_laws_hold_where_many_are_due_together(seed: int, days: float) -> None:
+    """Their runs start and are settled in batches: a world in which they never are proves nothing about it."""
+    report = simulate(seed, days=days, has_alike=True)
+    assert report.outside[STARTED] > 0
+    assert report.outside[SETTLED] > 0
+
+
+def test_batches_with_results_are_settled_in_some_of_them() -> None:
+    """What a run leaves behind is the only thing in which the ends of a batch differ."""
+    assert simulate(16, days=30, has_alike=True).outside[WITH_RESULT] > 0
+
+
+@pytest.mark.torture
+@pytest.mark.parametrize("seed", range(2_000, 2_060))
+def test_all_laws_hold_where_many_are_due_together_for_more_seeds(seed: int) -> None:
+    """Batches are not counted here: in some of these worlds only a few runs have room at a time."""
+    simulate(seed, days=min(climate_of(seed)[0].days, 20), has_alike=True)
 
 
 @pytest.mark.parametrize("seed", [0, 3, 5, 7, 13])

@@ -9,6 +9,7 @@ from wakeful.core.run.results import Busy
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.observe.fan_out import FanOut
+from wakeful.ports.meta import Meta
 from wakeful.ports.sink import (
     ClockJumped,
     CommitTimed,
@@ -271,8 +272,8 @@ async def test_a_sink_that_raises_is_asked_once_and_the_commit_stands(world: Wor
     store = SqliteStore.open_inline(path, hook=AllTogether())
     told_store = EventingStore(store, Guarded(sink), world.clock)
     for value in ("1", "2"):
-        await told_store.write(lambda tx, value=value: tx.meta.set("a", value))  # type: ignore[misc]
-    assert await told_store.read(lambda tx: tx.meta.get("a")) == "2"
+        await told_store.write(lambda tx, value=value: tx[Meta].set("a", value))  # type: ignore[misc]
+    assert await told_store.read(lambda tx: tx[Meta].value("a")) == "2"
     assert sink.told == 1
     await told_store.close()
 

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import shutil
 import stat
 import subprocess
@@ -192,7 +193,10 @@ def test_a_full_disk_loses_lines_counts_them_and_says_so_afterwards(log: Log, ho
     """Nobody who logs notices; the first line that can be written tells how many are missing."""
     (home / "logs").mkdir(parents=True)
     full = home / "logs" / "2026-01-01.jsonl"
-    full.symlink_to("/dev/full")
+    try:
+        os.mknod(full, stat.S_IFCHR | 0o600, Path("/dev/full").stat().st_rdev)  # a link would not be followed
+    except PermissionError:
+        pytest.skip("only root may create a device")
     for _ in range(5):
         log.write("lost")
         log.drain()
@@ -386,3 +390,28 @@ def test_the_thread_ends_with_the_log(home: Path, clock: HandClock) -> None:
     assert not log._thread.is_alive()
     if before:
         assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_control_characters_are_visible_in_the_log_for_people(log: Log, home: Path) -> None:
+    """An escape sequence in an error of a target would act on the terminal that shows the log."""
+    log.write("failed", text="exited with 1: \x1b]0;owned\x07\x1b[2J\nnext")
+    log.drain()
+    written = (home / "server.log").read_text()
+    assert "\x1b" not in written
+    assert written.endswith("exited with 1: ␛]0;owned␇␛[2J next\n")
+
+
+def test_a_link_in_place_of_the_log_is_not_followed(log: Log, home: Path, tmp_path: Path) -> None:
+    """Its target got our lines, and our permissions."""
+    target = tmp_path / "theirs"
+    target.write_text("theirs\n")
+    target.chmod(0o644)
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "server.log").symlink_to(target)
+    log.write("said", text="hello")
+    log.drain()
+    assert target.read_text() == "theirs\n"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o644
+    assert "server.log" in (log.trouble or "") and "symbolic link, which is not followed; remove it" in (
+        log.trouble or ""
+    )

@@ -4,6 +4,7 @@ from postgres.server import emptied_url as url
 from postgres.server import server
 from telemetry.kit import Heard
 from wakeful import Wakeful, every
+from wakeful.app.options import Host
 from wakeful.features.schedules.health import health
 from wakeful.features.schedules.why import why
 from wakeful.observe.fan_out import FanOut
@@ -23,7 +24,7 @@ async def test_facts_why_and_health_on_postgres(url: str) -> None:
         fan_out.listen(heard)
         return fan_out
 
-    app = Wakeful(url, timezone="UTC", sink=listened)
+    app = Wakeful(url, timezone="UTC", host=Host(sink=listened))
     app.on_due(lambda: None)
     async with app:
         await app.add("tick", every("1h"))

@@ -5,6 +5,7 @@ from typing import Any
 from features.kit import Bench, Bot, World, virtual
 from wakeful import every
 from wakeful.app.action_forms import ON_DUE
+from wakeful.app.options import Host
 from wakeful.app.values import New
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import SECOND
@@ -23,7 +24,7 @@ class Page(Bench):
 
     def __init__(self, world: World, **settings: Any) -> None:
         self.stream = Stream(world.clock)
-        super().__init__(world, sink=self._listened, stream=lambda: self.stream, **settings)
+        super().__init__(world, host=Host(sink=self._listened, stream=lambda: self.stream), **settings)
 
     def _listened(self, store: Store, clock: Clock) -> Sink:
         fan_out = FanOut()

@@ -20,12 +20,15 @@ from embedding import jobs
 from patience import PATIENCE
 from telemetry.collector import Collector, Received, collecting
 from wakeful import Wakeful, cron, every
+from wakeful.app.options import Host
 from wakeful.cli.main import root
 from wakeful.core.run.traces import SpanId, attempt_of, delivery_of, run_of, turn_of
 from wakeful.core.self_scheduling.proposals import Ownership
 from wakeful.core.time.instants import MINUTE, parse_instant
-from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.run_views import RunView
 from wakeful.integrations.channels.webhook import WebhookChannel
+from wakeful.observe.otlp import endpoint_in
+from wakeful.ports.ownerships import Ownerships
 from wakeful.testing import virtual
 
 START = "2026-03-28T00:00Z"
@@ -60,7 +63,7 @@ async def test_a_day_of_runs_is_one_linked_trace_per_run(tmp_path: Path) -> None
     app.register_channel("desk", "me", told.append)
     with collecting() as collector:
         async with virtual(app, start=START, agents={"default": answer}, on_command=lambda *_: "done") as clock:
-            await app.change_otel(collector.url)
+            await app._change_otel(collector.url)
             await app.add("brief", every("2h"), prompt="what is new?", deliver={"channel": "desk"}, retries=3)
             await app.add("tidy", cron("30 * * * *"), command=["tidy", "up"])
             await app.add("count", every("3h"), call=jobs.note)
@@ -80,9 +83,9 @@ async def _own(app: Wakeful, slug: str, run: RunView) -> None:
 
     def write(tx: Any) -> None:
         schedule = tx.schedules.by_slugs([slug])[slug]
-        tx.ownerships.add(Ownership(schedule.schedule_id, "coder", "schedule", run.run_id, run.slug, 1, None, 0))
+        tx[Ownerships].put(Ownership(schedule.schedule_id, "coder", "schedule", run.run_id, run.slug, 1, None, 0))
 
-    await app.store.write(write)
+    await app._store.write(write)
 
 
 def _check(collector: Collector, rows: dict[int, RunView]) -> None:
@@ -119,6 +122,7 @@ def _check_turns(collector: Collector, attempts: list[Received], rows: dict[int,
         own = of_agent[turn.parent]
         assert (turn.kind, turn.trace, turn.ended, turn.error) == ("client", own.trace, own.ended, own.error)
         assert turn.attributes["gen_ai.operation.name"] == "invoke_agent"
+        assert turn.attributes["gen_ai.provider.name"] == "python"
         assert turn.attributes["gen_ai.agent.name"] == "default"
     for span in collector.named("deliver desk"):
         row = rows[int(span.attributes["wakeful.run_id"])]
@@ -158,7 +162,7 @@ async def test_attempts_of_several_nodes_are_in_one_trace(tmp_path: Path) -> Non
         for name, span in (("node-a", "1h"), ("node-b", "1m")):
             app = Wakeful(tmp_path / "wakeful.db", timezone="UTC", name=name)
             async with virtual(app, start=START if name == "node-a" else None, agents={"default": answer}) as clock:
-                await app.change_otel(collector.url)
+                await app._change_otel(collector.url)
                 if name == "node-a":
                     await app.add("brief", every("1h"), prompt="what is new?", retries=3)
                 await clock.advance(span)
@@ -203,10 +207,10 @@ async def test_requests_and_messages_carry_the_span_they_belong_to(tmp_path: Pat
                 await app.run_now("ask", wait=True)
                 await _until(lambda: len(receiver.got) == 2)
                 assert not any("traceparent" in got.headers for got in receiver.got)
-                await app.change_otel(collector.url)
+                await app._change_otel(collector.url)
                 traced = await app.run_now("ask", wait=True)
                 await _until(lambda: len(collector.of_run(traced.run_id)) == 3)
-                await app.change_otel(None)
+                await app._change_otel(None)
                 await app.run_now("ask", wait=True)
                 await _until(lambda: len(receiver.got) == 6)
     of_traced = {span.name: span for span in collector.of_run(traced.run_id)}
@@ -260,6 +264,43 @@ def test_a_command_of_a_daemon_knows_its_span(tmp_path: Path) -> None:
         assert turn.parent == tried.span
 
 
+@pytest.mark.parametrize("is_named", [True, False])
+def test_the_standard_variables_name_collector_and_service(tmp_path: Path, is_named: bool) -> None:
+    """The endpoint where the settings have none; the service; and each turn says who provides its model."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "wakeful.toml").write_text('[agents.helper]\nadapter = "codex"\nprogram = "/bin/false"\n')
+    with collecting() as collector:
+        environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": collector.url}
+        environ |= {"OTEL_SERVICE_NAME": "nightly"} if is_named else {"OTEL_RESOURCE_ATTRIBUTES": "service.name=other"}
+        with daemon(home, environ=environ) as one:
+            for agent in ("default", "helper"):
+                body = {"schedule": {"type": "manual"}, "prompt": "hello", "agent": agent}
+                assert ask(one.address, f"/api/schedule/by-{agent}", method="PUT", body=body)[0] == 201
+                ask(one.address, f"/api/schedule/by-{agent}/run?wait=true", method="POST")
+            _wait(lambda: collector.named("invoke_agent default") and collector.named("invoke_agent helper"))
+        assert {span.resource["service.name"] for span in collector.spans} == {"nightly" if is_named else "other"}
+        providers = {
+            span.name: span.attributes["gen_ai.provider.name"] for span in collector.spans if "invoke" in span.name
+        }
+        assert providers == {"invoke_agent default": "echo", "invoke_agent helper": "openai"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, None),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4318"}, "http://a:4318"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://b/x"}, "http://b/x"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a", "OTEL_SDK_DISABLED": "true"}, None),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a", "OTEL_TRACES_EXPORTER": "none"}, None),
+    ],
+)
+def test_the_endpoint_in_the_environment(environ: dict[str, str], expected: str | None) -> None:
+    """As OpenTelemetry specifies it."""
+    assert endpoint_in(environ) == expected
+
+
 def _output(address: str) -> str:
     run = ask(address, "/api/schedule/print/run?wait=true", method="POST")[1]
     return str(run["output"])
@@ -287,13 +328,13 @@ async def test_a_collector_that_is_down_loses_spans_and_is_a_finding(tmp_path: P
     """Runs succeed on time all the same, and the address is named."""
     app = await app_of(tmp_path)
     async with virtual(app, start=START, on_command=lambda *_: "done") as clock:
-        await app.change_otel(refusing_port())
+        await app._change_otel(refusing_port())
         await app.add("tidy", every("1h"), command=["tidy", "up"])
         await clock.advance("3h")
         assert [run.outcome for run in await app.runs("tidy")] == ["succeeded"] * 3
         assert [(run.ended_at - run.planned_at).total_seconds() for run in await app.runs("tidy")] == [0, 0, 0]
         await _until(lambda: app._tracing.trouble() is not None)
-        (finding,) = [one for one in (await app.health()).findings if one.name == "tracing"]
+        (finding,) = [one for one in (await app.system.health()).findings if one.name == "tracing"]
         assert (finding.level, app._tracing.lost >= 2) == ("warn", True)
         assert refusing_port() in finding.sentence
         assert "endpoint" in (finding.cure or "")
@@ -314,7 +355,7 @@ async def test_without_the_extra_the_cure_is_named(
     app = await app_of(tmp_path, otel="http://127.0.0.1:4318")
     async with app:
         assert any(cure in record.getMessage() for record in caplog.records)
-        (finding,) = [one for one in (await app.health()).findings if one.name == "tracing"]
+        (finding,) = [one for one in (await app.system.health()).findings if one.name == "tracing"]
         assert (finding.level, cure in (finding.cure or "")) == ("warn", True)
 
 
@@ -342,14 +383,14 @@ asyncio.run(main())
 
 async def test_secrets_in_errors_are_masked(tmp_path: Path) -> None:
     """What is masked everywhere else is masked in spans."""
-    app = await app_of(tmp_path, redact=lambda text: text.replace("hunter2", "***"))
+    app = await app_of(tmp_path, host=Host(redact=lambda text: text.replace("hunter2", "***")))
 
     def fails(fire: Any, prompt: str) -> str:
         raise RuntimeError("wrong password hunter2")
 
     with collecting() as collector:
         async with virtual(app, start=START, agents={"default": fails}) as clock:
-            await app.change_otel(collector.url)
+            await app._change_otel(collector.url)
             await app.add("brief", every("1h"), prompt="hello", retries=0)
             await clock.advance("1h")
             assert await app._tracing.drained(PATIENCE)

@@ -53,6 +53,15 @@ class Daemon:
             self._child.send_signal(signal.SIGKILL)
             self._child.wait()
 
+    def freeze(self) -> None:
+        """As a suspended machine holds it, until `thaw`."""
+        assert self._child is not None
+        self._child.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        assert self._child is not None
+        self._child.send_signal(signal.SIGCONT)
+
     def end(self) -> int:
         """Ask it to stop; returns its exit code."""
         assert self._child is not None

@@ -1,4 +1,4 @@
-"""The database that release 0.1.0 wrote (`upgrade.make`), put where this release finds it."""
+"""The databases that earlier releases wrote (`upgrade.make`), put where this release finds them."""
 
 import gzip
 import json
@@ -28,6 +28,17 @@ reply_key = "reply"
 [agents.silent]
 adapter = "echo"
 
+[agents.priced]
+adapter = "command"
+argv = ["python3", "{home}/agent.py"]
+reply_key = "reply"
+usage_key = "usage"
+model = "m-1"
+
+[prices.m-1]
+input = 3.0
+output = 15.0
+
 [channels.hook]
 type = "console"
 
@@ -51,19 +62,19 @@ def prepare(home: Path) -> None:
     (home / "wakeful.toml").write_text(SETTINGS.format(home=home))
 
 
-def listing(kind: str, home: Path) -> dict[str, Any]:
-    """What 0.1.0 said of it over REST."""
-    told: dict[str, Any] = json.loads(_text(f"{kind}.json", home))
+def listing(release: str, kind: str, home: Path) -> dict[str, Any]:
+    """What the release said of it over REST."""
+    told: dict[str, Any] = json.loads(_text(release, f"{kind}.json", home))
     return told
 
 
-def load_sqlite(path: Path, home: Path) -> None:
+def load_sqlite(release: str, path: Path, home: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
-        connection.executescript(_text("sqlite.sql", home))
+        connection.executescript(_text(release, "sqlite.sql", home))
 
 
-def load_postgres(server: Server, url: str, home: Path) -> None:
-    text = _text("postgres.sql", home).replace(SCHEMA, schema_of(url))
+def load_postgres(release: str, server: Server, url: str, home: Path) -> None:
+    text = _text(release, "postgres.sql", home).replace(SCHEMA, schema_of(url))
     with psycopg.connect(server.url, autocommit=True) as connection:
         connection.execute(text.encode(), prepare=False)
 
@@ -83,6 +94,6 @@ def rows_of_postgres(server: Server, url: str) -> Rows:
         return {name: list(connection.execute(f'SELECT * FROM "{schema}"."{name}"'.encode())) for name in names}
 
 
-def _text(name: str, home: Path) -> str:
-    with gzip.open(FIXTURE / f"{name}.gz", "rt") as file:
+def _text(release: str, name: str, home: Path) -> str:
+    with gzip.open(FIXTURE / release / f"{name}.gz", "rt") as file:
         return file.read().replace(HOME, str(home))

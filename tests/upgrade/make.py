@@ -1,14 +1,14 @@
-"""Writes the fixture of `test_from_0_1`: a database of release 0.1.0 with every kind of row, on both stores.
+"""Writes the fixtures of `test_from_earlier_releases`: databases with every kind of row, on both stores.
 
-Everything is done by 0.1.0 itself: its daemon runs on a home folder, is driven over REST, is killed in the middle of a
-run, starts again, and is killed once more. Beside the database, `listing.json` holds what its REST API said at the end.
+Everything is done by the release itself: its daemon runs on a home folder, is driven over REST, is killed in the middle
+of a run, starts again, and is killed once more. Beside the database is what its REST API said at the end.
 
-To make it again (about eight minutes; the release is the commit before `c9dcb2c`):
+To make one again (about eight minutes; 0.1.0 is the commit before `c9dcb2c`, 0.2.0 is `0add5297`):
 
-    git archive c9dcb2c^ | tar x -C /tmp/wakeful-0.1
-    python3 -m venv /tmp/wakeful-0.1/.venv
-    /tmp/wakeful-0.1/.venv/bin/pip install '/tmp/wakeful-0.1[postgres]'
-    PYTHONPATH=tests .venv/bin/python -m upgrade.make /tmp/wakeful-0.1/.venv/bin/wakeful
+    git archive 0add5297 | tar x -C /tmp/wakeful-0.2
+    python3 -m venv /tmp/wakeful-0.2/.venv
+    /tmp/wakeful-0.2/.venv/bin/pip install '/tmp/wakeful-0.2[postgres]'
+    PYTHONPATH=tests .venv/bin/python -m upgrade.make 0.2 /tmp/wakeful-0.2/.venv/bin/wakeful
 """
 
 import gzip
@@ -32,6 +32,7 @@ from postgres import server as postgres
 from upgrade.daemon import Daemon, pages, until
 
 FIXTURE = Path(__file__).parent / "fixture"
+RELEASES = ("0.1", "0.2")
 SCHEMA = "wakeful_of_0_1"
 HOME = "@HOME@"
 """Stands for the home folder in the fixture."""
@@ -70,6 +71,26 @@ every = "12h"
 [limits]
 agent_interval_min = "1s"
 every_min = "1s"
+"""
+
+# What 0.2 added.
+SETTINGS_OF_0_2 = """
+[agents.priced]
+adapter = "command"
+argv = ["python3", "{home}/agent.py"]
+reply_key = "reply"
+session_key = "session"
+usage_key = "usage"
+model = "m-1"
+
+[prices.m-1]
+input = 3.0
+output = 15.0
+
+[tokens.default]
+token = "the-token-of-the-agent"
+role = "agent"
+agent = "default"
 """
 
 # Fails as long as it is asked about a storm.
@@ -162,6 +183,43 @@ def fill(daemon: Daemon, home: Path) -> None:
     _people(daemon)
     _slots(daemon)
     _workflows(daemon, home)
+
+
+def fill_0_2(daemon: Daemon, home: Path) -> None:
+    """What 0.2 added to it."""
+    fine = shell("echo fine")
+    daemon.put("/api/budget", {"period": "day", "limit": 5})
+    daemon.put("/api/budget", {"period": "month", "limit": 50, "agent": "priced"})
+    daemon.schedule("costs", MANUAL, prompt="What is new?", agent="priced", budget={"perDay": 1.5, "perRun": 0.5})
+    assert daemon.run("costs")["usage"]["cost"] > 0
+    daemon.schedule("looks-first", {"type": "every", "every": "1s"}, prompt="Look", agent="priced",
+                    check={"command": {"argv": ["true"]}})  # fmt: skip
+    until(lambda: "skipped" in daemon.outcomes("looks-first"))
+    daemon.post("/api/schedule/looks-first/pause")
+    daemon.schedule("not-in-may", HOURLY, command=fine, exclude={"dates": ["2999-05-01", "2999-05-02"]})
+    daemon.schedule("for-a-label", once(1), command=fine, runOn=["gpu"])
+    daemon.schedule("stopped-by-a-person", MANUAL, command=shell("sleep 60"))
+    stopped = daemon.post("/api/schedule/stopped-by-a-person/run")["runId"]
+    until(lambda: daemon.get(f"/api/runs/{stopped}")["outcome"] == "running")
+    daemon.post(f"/api/runs/{stopped}/cancel")
+    until(lambda: daemon.get(f"/api/runs/{stopped}")["outcome"] == "cancelled")
+    daemon.post(f"/api/runs/{stopped}/replay")
+    daemon.schedule("filled-in", {"type": "cron", "expression": "0 9 * * *", "timezone": "UTC"}, command=fine)
+    daemon.post("/api/schedule/filled-in/backfill", {"from": "2026-01-01T00:00:00Z", "until": "2026-01-04T00:00:00Z"})
+    until(lambda: daemon.outcomes("filled-in").count("succeeded") == 3)
+    daemon.schedule("to-two", MANUAL, command=fine, deliver=[{"channel": "inbox"}, {"channel": "gone"}])
+    daemon.run("to-two")
+    agent = {"Authorization": "Bearer the-token-of-the-agent"}
+    mondays = {"slug": "mondays", "when": "every monday at 9:00", "prompt": "Sum up", "note": "asked"}
+    daemon.post("/api/tools/put_schedule", mondays, **agent)
+    daemon.post("/api/tools/wake_me", {"after": "2h", "text": "Look at the build"}, **agent)
+    assert daemon.get("/api/approvals")["approvals"]
+    daemon.post("/api/login-codes")
+    flow = {
+        "producers": {"source": {"schedule": MANUAL, "publishes": ["letters"], "handler": {"command": fine}}},
+        "consumers": {name: {"subscribe": ["letters"], "handler": {"command": fine}} for name in ("one", "two")},
+    }
+    daemon.put("/api/workflows/fans-out", {**flow, "status": "draft"})
 
 
 def _ended_runs(daemon: Daemon, home: Path) -> None:
@@ -264,7 +322,7 @@ def die(daemon: Daemon, home: Path) -> None:
     until((home / "again").exists)
 
 
-def listing(daemon: Daemon) -> dict[str, Any]:
+def listing(daemon: Daemon, release: str) -> dict[str, Any]:
     """What the REST API says of everything, page by page."""
     told = {path: daemon.get(path) for path in ("/api/heartbeat", "/api/system-events", "/api/channels", "/api/slots")}
     for path, name in (("/api/schedule", "schedules"), ("/api/runs", "runs"), ("/api/deliveries", "deliveries"),
@@ -275,36 +333,41 @@ def listing(daemon: Daemon) -> dict[str, Any]:
         place = f"/api/workflows/{flow['id']}"
         told[f"{place}/sessions"] = pages(daemon, f"{place}/sessions", "sessions")
         told[f"{place}/topics/letters/messages"] = pages(daemon, f"{place}/topics/letters/messages", "messages")
+    for path in ("/api/budget", "/api/approvals") if release == "0.2" else ():
+        told[path] = daemon.get(path)
     return told
 
 
-def settled(daemon: Daemon) -> dict[str, Any]:
+def settled(daemon: Daemon, release: str) -> dict[str, Any]:
     """The listing, once nothing changes in it any more."""
     before: list[Any] = [None]
 
     def is_still() -> bool:
         time.sleep(5)
-        told = listing(daemon)
+        told = listing(daemon, release)
         stored = {path: told[path] for path in told if path not in ("/api/heartbeat", "/api/slots")}  # these count down
         is_same, before[0] = stored == before[0], stored
         return is_same
 
     until(is_still)
-    return listing(daemon)
+    return listing(daemon, release)
 
 
-def made(wakeful: str, store: str, home: Path, server: str) -> str:
-    """Fill a store; returns what 0.1.0 said of it before it was killed."""
+def made(release: str, wakeful: str, store: str, home: Path, server: str) -> str:
+    """Fill a store; returns what the release said of it before it was killed."""
     home.mkdir(mode=0o700)
     (home / "agent.py").write_text(AGENT)
     (home / "letters.py").write_text(LETTERS)
-    (home / "wakeful.toml").write_text(SETTINGS.format(home=home, server=server))
+    settings = SETTINGS + (SETTINGS_OF_0_2 if release == "0.2" else "")
+    (home / "wakeful.toml").write_text(settings.format(home=home, server=server))
     daemon = Daemon([wakeful], home, store)
     daemon.start()
     try:
         fill(daemon, home)
+        if release == "0.2":
+            fill_0_2(daemon, home)
         die(daemon, home)
-        return json.dumps(settled(daemon), indent=1)
+        return json.dumps(settled(daemon, release), indent=1)
     finally:
         daemon.kill()
 
@@ -325,29 +388,29 @@ def pg_dump() -> str:
     return "\n".join(line for line in dumped.splitlines() if line and not line.startswith(("--", "\\")))
 
 
-def write(name: str, text: str, home: Path) -> None:
-    with gzip.GzipFile(FIXTURE / f"{name}.gz", "wb", mtime=0) as file:
+def write(name: str, text: str, home: Path, release: str) -> None:
+    with gzip.GzipFile(FIXTURE / release / f"{name}.gz", "wb", mtime=0) as file:
         file.write(re.sub(r"/[\w./-]+/python3(?=: )", "python3", text.replace(str(home), HOME)).encode())
 
 
-def main(wakeful: str) -> None:
-    FIXTURE.mkdir(exist_ok=True)
+def main(release: str, wakeful: str) -> None:
+    (FIXTURE / release).mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix="wk01"))
     try:
         with world() as server:
-            told = made(wakeful, f"sqlite:///{folder}/a/wakeful.db", folder / "a", server)
+            told = made(release, wakeful, f"sqlite:///{folder}/a/wakeful.db", folder / "a", server)
             with closing(sqlite3.connect(folder / "a" / "wakeful.db")) as connection:
                 pragmas = [f"PRAGMA {name} = {connection.execute(f'PRAGMA {name}').fetchone()[0]};"
                            for name in ("application_id", "user_version")]  # fmt: skip
-                write("sqlite.sql", "\n".join([*pragmas, *connection.iterdump()]), folder / "a")
-            write("sqlite.json", told, folder / "a")
-            told = made(wakeful, postgres.start().at(SCHEMA), folder / "b", server)
-            write("postgres.sql", pg_dump(), folder / "b")
-            write("postgres.json", told, folder / "b")
+                write("sqlite.sql", "\n".join([*pragmas, *connection.iterdump()]), folder / "a", release)
+            write("sqlite.json", told, folder / "a", release)
+            told = made(release, wakeful, postgres.start().at(SCHEMA), folder / "b", server)
+            write("postgres.sql", pg_dump(), folder / "b", release)
+            write("postgres.json", told, folder / "b", release)
     finally:
         postgres.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -1,8 +1,9 @@
-"""A node of 0.1.0 and one of this release on one PostgreSQL: both work on the same schedules, each dies in turn.
+"""A node of 0.2.0 and one of this release on one PostgreSQL: both work on the same schedules, each dies in turn.
 
-Needs the old release: `WAKEFUL_0_1` names its `wakeful` command (`upgrade.make` says how to install it)."""
+Needs the old release: `WAKEFUL_0_2` names its `wakeful` command (`upgrade.make` says how to install it)."""
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from wakeful.drill.observed import read_observations
 
 __all__ = ["server", "url"]
 
-OLD = os.environ.get("WAKEFUL_0_1")
+OLD = os.environ.get("WAKEFUL_0_2")
 NEW = ()
 """This release."""
 SCHEDULES = 12
@@ -39,7 +40,7 @@ WRITES = (
 pytestmark = [
     pytest.mark.torture,
     pytest.mark.timeout(1_800),
-    pytest.mark.skipif(OLD is None, reason="set WAKEFUL_0_1 to the wakeful command of release 0.1.0"),
+    pytest.mark.skipif(OLD is None, reason="set WAKEFUL_0_2 to the wakeful command of release 0.2.0"),
 ]
 
 
@@ -86,7 +87,7 @@ def checked(address: str, seen: Path) -> Verdict:
 def test_nothing_is_lost_or_doubled_while_both_releases_work(
     url: str, tmp_path: Path, node: Callable[..., Daemon]
 ) -> None:
-    """0.2 joins two nodes of 0.1 and changes the schema under them; nodes die in turn, in the middle of their runs."""
+    """0.3 joins two nodes of 0.2 and changes the schema under them; nodes die in turn, in the middle of their runs."""
     seen = tmp_path / "seen.jsonl"
     first, second = (node((str(OLD),), name) for name in ("first", "second"))
     new = node(NEW, "new")
@@ -101,8 +102,8 @@ def test_nothing_is_lost_or_doubled_while_both_releases_work(
     work(new)
     first.kill()
     work(new)
-    with pytest.raises(AssertionError, match=r"topics\.consumer"):
-        first.start()  # 0.1 goes on after the schema step, and cannot start again
+    first.start()  # 0.2 runs on the next schema too
+    work(first)
     new.kill()
     work(second)
     new.start()
@@ -113,3 +114,78 @@ def test_nothing_is_lost_or_doubled_while_both_releases_work(
     verdict = checked(url, seen)
     sys.stdout.write(verdict.in_words() + "\n")
     assert verdict.is_clean, verdict.in_words()
+
+
+READS = """\
+import json, sys
+asked = json.load(sys.stdin)
+answer = {}
+if asked["phase"] == "prepare":
+    shown = asked["messages"].get("letters", [])
+    answer = {"reservations": [{"topic": "letters", "ids": [one["id"] for one in shown]}] if shown else []}
+    with open(sys.argv[1], "a") as seen:
+        seen.writelines(json.dumps([asked["handler"], one["payload"]]) + "\\n" for one in shown)
+print(json.dumps(answer))
+"""
+MESSAGES = "/api/workflows/post/topics/letters/messages"
+ALL = f"{MESSAGES}?limit=500"
+
+
+def test_consumers_get_payloads_from_either_release(url: str, tmp_path: Path, node: Callable[..., Daemon]) -> None:
+    """While 0.2 works, each row has its payload. It can stop at any time; then payloads are shared, and 0.2 is refused
+    with what to do."""
+    script, seen = tmp_path / "reads.py", tmp_path / "seen.jsonl"
+    script.write_text(READS)
+    handler = {"command": {"argv": [sys.executable, str(script), str(seen)]}}
+    consumers = {name: {"subscribe": ["letters"], "handler": handler} for name in ("one", "two")}
+    old, new = node((str(OLD),), "old"), node(NEW, "new")
+    old.start()
+    old.put("/api/workflows/post", {"status": "active", "producers": {}, "consumers": consumers})
+    new.start()
+
+    def publish(daemon: Daemon, numbers: range) -> None:
+        for number in numbers:
+            daemon.post(MESSAGES, {"id": str(number), "payload": f"letter {number}"})
+        until(lambda: {one["status"] for one in daemon.get(ALL)["messages"]} == {"consumed"})
+
+    publish(new, range(20))
+    publish(old, range(20, 40))
+    payloads = [one["payload"] for one in old.get(ALL)["messages"]]
+    assert sorted(payloads) == sorted(2 * [f"letter {number}" for number in range(40)])
+    assert old.end() == 0
+    new.kill()
+    new.start()
+    publish(new, range(40, 60))
+    with pytest.raises(AssertionError, match="install the release that wrote it"):
+        old.start()
+    publish(new, range(60, 70))
+    assert new.end() == 0
+    got = {tuple(json.loads(line)) for line in seen.read_text().splitlines()}
+    assert got == {(name, f"letter {number}") for name in consumers for number in range(70)}
+
+
+def test_a_node_of_0_2_that_slept_through_the_upgrade_runs_nothing(
+    url: str, tmp_path: Path, node: Callable[..., Daemon]
+) -> None:
+    """Its lease ended, and payloads are shared now. When it wakes up it is refused, and the new node works on."""
+    script, seen = tmp_path / "reads.py", tmp_path / "seen.jsonl"
+    script.write_text(READS)
+    handler = {"command": {"argv": [sys.executable, str(script), str(seen)]}}
+    consumers = {name: {"subscribe": ["letters"], "handler": handler} for name in ("one", "two")}
+    old, new = node((str(OLD),), "old"), node(NEW, "new")
+    old.start()
+    old.put("/api/workflows/post", {"status": "active", "producers": {}, "consumers": consumers})
+    old.freeze()
+    new.start()
+    until(lambda: len(new.get("/api/nodes")["nodes"]) == 1)
+    new.kill()
+    new.start()
+    old.thaw()
+    for number in range(100):
+        new.post(MESSAGES, {"id": str(number), "payload": f"letter {number}"})
+    until(lambda: {one["status"] for one in new.get(ALL)["messages"]} == {"consumed"})
+    until(lambda: "nodes_have_a_release" in old.said())
+    assert len(new.get("/api/nodes")["nodes"]) == 1
+    assert new.end() == 0
+    got = {tuple(json.loads(line)) for line in seen.read_text().splitlines()}
+    assert got == {(name, f"letter {number}") for name in consumers for number in range(100)}

@@ -1,12 +1,14 @@
 """Workflows on virtual time: handlers that record what they were asked, and questions to ask the world."""
 
+import inspect
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from features.kit import Bench, World, short
-from wakeful import Context, Prepare, Produced, Publish, Workflow, every
+from wakeful import Context, Prepare, Produced, Publish, Wakeful, Workflow, every
 from wakeful.core.time.instants import parse_instant
+from wakeful.features.workflows.views import WORKFLOW
 
 
 class Calls:
@@ -37,7 +39,8 @@ class Calls:
             act = self.usual
         if isinstance(act, BaseException):
             raise act
-        return act(ctx) if callable(act) else act
+        said = act(ctx) if callable(act) else act
+        return await said if inspect.isawaitable(said) else said
 
 
 def take_all(ctx: Context) -> Prepare:
@@ -133,15 +136,18 @@ async def ledger(bench: Bench, name: str = "inbox") -> list[str]:
 
 async def sessions(bench: Bench, name: str = "inbox") -> list[str]:
     """Sessions, oldest first: kind, result, and the handlers that ran."""
-    found, _ = await bench.workflows.sessions(name, limit=1000)
-    return [
-        f"{one['kind']} {one['result']}: {' '.join(run['handler'] for run in one['runs'])}" for one in reversed(found)
-    ]
+    found = (await bench.workflows.sessions(name, limit=1000)).sessions
+    return [f"{one.kind} {one.result}: {' '.join(run.handler for run in one.runs)}" for one in reversed(found)]
+
+
+async def state_of(app: Wakeful, name: str) -> dict[str, Any]:
+    """A workflow as REST shows it."""
+    return WORKFLOW.write(await app.workflows.get(name))
 
 
 async def counts(bench: Bench, topic: str = "mail", name: str = "inbox") -> dict[str, int]:
     """How many messages of each status a topic holds, those of none left out."""
-    return {status: n for status, n in (await bench.workflows.get(name))["topics"][topic].items() if n}
+    return {status: n for status, n in (await state_of(bench, name))["topics"][topic].items() if n}
 
 
 def at(text: str | None) -> int:

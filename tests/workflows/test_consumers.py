@@ -6,7 +6,7 @@ from features.kit import World, short, virtual
 from wakeful import Context, Prepare, Produced, Publish, Workflow
 from wakeful.core.workflow import rules
 from wakeful.features.workflows.queries import handlers_of
-from workflows.kit import Calls, Inbox, counts, decline, ledger, named, take_all, take_one
+from workflows.kit import Calls, Inbox, counts, decline, ledger, named, state_of, take_all, take_one
 
 
 def declared(world: World, **consumers: Calls) -> Workflow:
@@ -124,15 +124,17 @@ async def test_what_a_removed_consumer_leaves_behind_is_told_and_kept_for_its_re
     bench = await deployed(world, flow := declared(world, stays=stays, leaves=leaves))
     await flow.publish("t", "a", 1)
     await world.sleep("1s")
-    workflows = bench.workflows  # type: ignore[attr-defined]
-    told = await workflows._deploy(declared(world, stays=stays).definition, None, origin="python", force=True)
+    workflows = bench._workflows
+    definition = declared(world, stays=stays).definition
+    told = await workflows._deploy(definition, None, origin="python", force=True, then=lambda *given: given[-1])
     (warning,) = told.warnings
     assert "consumer 'leaves' no longer reads 't' and leaves 1 pending message in it" in warning
     assert "wakeful workflows skip w t --all --consumer leaves" in warning
     view = await flow.get()
     assert view["topics"]["t"] == {"pending": 1, "reserved": 0, "consumed": 1, "skipped": 0}
     leaves.usual = take_all
-    await workflows._deploy(declared(world, stays=stays, leaves=leaves).definition, None, origin="python", force=True)
+    definition = declared(world, stays=stays, leaves=leaves).definition
+    await workflows._deploy(definition, None, origin="python", force=True, then=lambda *_: None)
     await world.sleep("1s")
     assert await standing(flow) == {"stays": {"consumed": 1}, "leaves": {"consumed": 1}}
 
@@ -151,10 +153,10 @@ async def test_wake_at_of_a_run_that_reserved_something_stays(world: World) -> N
     await inbox.flow.publish("mail", "a", 1)
     await world.sleep("20s")
     assert inbox.prepare.count == 2  # after the deploy, and for the message
-    assert (await bench.workflows.get("inbox"))["consumers"]["digest"]["wakeAt"] == "2026-01-01T00:01:00.000Z"
+    assert (await state_of(bench, "inbox"))["consumers"]["digest"]["wakeAt"] == "2026-01-01T00:01:00.000Z"
     await world.sleep("1m")
     assert inbox.prepare.at[-1] == "01-01 00:01:00"
-    assert (await bench.workflows.get("inbox"))["consumers"]["digest"]["wakeAt"] is None
+    assert (await state_of(bench, "inbox"))["consumers"]["digest"]["wakeAt"] is None
 
 
 @virtual
@@ -167,10 +169,10 @@ async def test_a_prepare_that_was_shown_nothing_and_not_woken_does_not_clear_wak
     inbox.period = "31d"  # another definition: every consumer is looked at
     bench = await inbox.open()
     assert inbox.prepare.count == 2
-    assert (await bench.workflows.get("inbox"))["consumers"]["digest"]["wakeAt"] == "2026-01-01T01:00:00.000Z"
+    assert (await state_of(bench, "inbox"))["consumers"]["digest"]["wakeAt"] == "2026-01-01T01:00:00.000Z"
     await inbox.flow.publish("mail", "a", 1)
     await world.sleep("1s")
-    assert (await bench.workflows.get("inbox"))["consumers"]["digest"]["wakeAt"] is None
+    assert (await state_of(bench, "inbox"))["consumers"]["digest"]["wakeAt"] is None
 
 
 @virtual
@@ -237,4 +239,4 @@ async def test_a_draft_that_was_paused_is_tried_out_when_it_is_resumed(world: Wo
     await bench.workflows.pause("d")
     with pytest.raises(ValueError, match="/no/such/program"):
         await bench.workflows.resume("d")
-    assert (await bench.workflows.get("d"))["status"] == "paused"
+    assert (await state_of(bench, "d"))["status"] == "paused"

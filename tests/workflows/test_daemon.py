@@ -94,6 +94,6 @@ def test_the_blocking_face_has_workflows_too(tmp_path: Path) -> None:
         while sorted(taken) != ["a", "b"]:
             assert time.monotonic() < give_up, (taken, flow.get())
             time.sleep(0.02)
-        assert [view["id"] for view in app.workflows.page()[0]] == ["inbox"]
+        assert [view.id for view in app.workflows.list().workflows] == ["inbox"]
         flow.pause()
         assert flow.get()["status"] == "paused"

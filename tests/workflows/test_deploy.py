@@ -12,7 +12,7 @@ from wakeful.core.workflow.rows import Workflow as Row
 from wakeful.features.workflows import compiled
 from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.ports.version_cache import VersionCache
-from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows
+from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, rows, state_of
 
 
 @virtual
@@ -28,7 +28,7 @@ async def test_parsed_configurations_are_kept_by_version(world: World, monkeypat
     inbox = Inbox(world, found=mail("a"), period="1m")
     bench = await inbox.open()
     await world.sleep("1h")
-    await bench.workflows.get("inbox")
+    await state_of(bench, "inbox")
     assert inbox.poll.count == 61
     assert len(parsed) == 1
     world.tamper("UPDATE workflows SET version = 2")
@@ -128,7 +128,7 @@ async def test_a_changed_schedule_is_due_at_once_and_an_unchanged_one_keeps_its_
     bench = await deploy(world, None, calls, kept=every("1h"), changed=every("1h"), gone=every("1h"))
     await world.sleep("10m")
     bench = await deploy(world, bench, calls, kept=every("1h"), changed=cron("0 9 * * *"), new=every("2h"))
-    view = await bench.workflows.get("w")
+    view = await state_of(bench, "w")
     assert view["version"] == 2
     assert {name: one.at for name, one in calls.items() if name != "c"} == {
         "kept": ["01-01 00:00:00"],
@@ -180,11 +180,11 @@ async def test_a_workflow_of_a_module_is_changed_there_and_nowhere_else(world: W
     with pytest.raises(Conflict, match="its Python module"):
         await bench.workflows.remove("inbox")
     with pytest.raises(Conflict, match="its Python module"):
-        await bench.workflows.patch("inbox", lambda written: {**written, "producers": {}})
-    await bench.workflows.patch("inbox", lambda written: {**written, "status": "paused"})
+        await bench.workflows.patch("inbox", {"producers": {"poll": None}})
+    await bench.workflows.patch("inbox", {"status": "paused"})
     assert (await inbox.flow.get())["status"] == "paused"
     with pytest.raises(Invalid, match="not one of draft"):
-        await bench.workflows.patch("inbox", lambda written: {**written, "status": "asleep"})
+        await bench.workflows.patch("inbox", {"status": "asleep"})
 
 
 @virtual
@@ -246,8 +246,8 @@ async def test_reading_changes_nothing(world: World) -> None:
     tables = ("workflows", "workflow_handlers", "topics", "messages", "sessions", "handler_runs", "alarms", "runs")
     before = [rows(world, f"SELECT * FROM {table}") for table in tables]
     for _ in range(3):
-        await bench.workflows.get("inbox")
-        await bench.workflows.page()
+        await state_of(bench, "inbox")
+        await bench.workflows.list()
         await bench.workflows.sessions("inbox")
         await bench.workflows.messages("inbox", "mail")
     assert [rows(world, f"SELECT * FROM {table}") for table in tables] == before
@@ -262,7 +262,7 @@ async def test_a_draft_and_a_ready_one_do_not_run(world: World) -> None:
     await bench.workflows.put("w", {"status": "draft", "producers": {"p": producer}})
     await world.sleep("1h")
     assert await ledger(bench, "w") == []
-    assert (await bench.workflows.get("w"))["status"] == "draft"
+    assert (await state_of(bench, "w"))["status"] == "draft"
 
 
 @virtual
@@ -272,7 +272,7 @@ async def test_a_producer_is_never_more_often_than_is_allowed(world: World) -> N
     bench = await inbox.open()
     await world.sleep("60s")
     assert inbox.poll.count == 7
-    assert (await bench.workflows.get("inbox"))["producers"]["poll"]["schedule"]["every"] == "10s"
+    assert (await state_of(bench, "inbox"))["producers"]["poll"]["schedule"]["every"] == "10s"
     await bench.stop()
     bench = await inbox.open()
-    assert (await bench.workflows.get("inbox"))["version"] == 1
+    assert (await state_of(bench, "inbox"))["version"] == 1

@@ -6,6 +6,7 @@ from typing import Any
 from postgres.server import emptied_url as url
 from postgres.server import server
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, every
+from workflows.kit import state_of
 
 __all__ = ["server", "url"]
 
@@ -69,7 +70,7 @@ async def test_two_nodes_share_the_work_of_workflows(url: str) -> None:
             )
         )
         for _ in range(3000):
-            views: list[Any] = [await apps[0].workflows.get(name) for name in names]
+            views: list[Any] = [await state_of(apps[0], name) for name in names]
             if all(view["topics"]["mail"]["consumed"] == MESSAGES + 20 and not view["openRun"] for view in views):
                 break
             await asyncio.sleep(0.05)

@@ -195,8 +195,8 @@ async def test_prepare_can_skip_messages_it_will_never_use(world: World) -> None
     await long.start()
     await long.fill(6)
     assert await counts(long.bench, "t", "long") == {"consumed": 3, "skipped": 3}
-    messages, _ = await long.bench.workflows.messages("long", "t", status="skipped")
-    assert [one["id"] for one in messages] == ["00001", "00003", "00005"]
+    listed = await long.bench.workflows.messages("long", "t", status="skipped")
+    assert [one.id for one in listed.messages] == ["00001", "00003", "00005"]
 
 
 @virtual

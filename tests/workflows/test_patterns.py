@@ -9,7 +9,7 @@ import pytest
 
 from features.kit import Bench, World, short, virtual
 from wakeful import Workflow
-from workflows.kit import counts
+from workflows.kit import counts, state_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
 BLOCKS: dict[str, str] = dict(re.findall(r"^##+ ([^\n]+)\n+(?:(?!```)[^#])*?```python\n(.*?)```", PAGE, re.M | re.S))
@@ -161,7 +161,7 @@ async def test_the_first_example(world: World) -> None:
     await bench.start()
     await world.sleep("6m")
     assert outside.sent == [("01-01 00:00:00", "1 new"), ("01-01 00:05:00", "1 new")]
-    view = await bench.workflows.get("inbox")
+    view = await state_of(bench, "inbox")
     assert view["consumers"]["digest"]["state"] == {"last": "applied"}
     assert view["producers"]["poll"]["state"] == {"last": 2}
     assert view["topics"]["mail"] == {"pending": 0, "reserved": 0, "consumed": 2, "skipped": 0}

@@ -4,7 +4,7 @@ import pytest
 
 from features.kit import World, short, virtual
 from wakeful import Conflict, Context, Prepare, Produced, every, manual
-from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, sessions, take_one
+from workflows.kit import Calls, Inbox, at, counts, decline, ledger, mail, named, sessions, state_of, take_one
 
 
 @virtual
@@ -20,7 +20,7 @@ async def test_a_message_goes_from_producer_through_topic_to_consumer(world: Wor
     assert await sessions(bench) == ["schedule completed: poll digest"]
     assert await ledger(bench) == ["succeeded"] * 2
     assert inbox.mutate.count == 1
-    view = await bench.workflows.get("inbox")
+    view = await state_of(bench, "inbox")
     assert view["consumers"]["digest"]["state"] == {"sent": 1}
     assert (view["status"], view["error"], view["openRun"], view["session"]) == ("active", None, None, None)
 
@@ -33,7 +33,7 @@ async def test_producers_keep_their_grid(world: World) -> None:
     bench = await inbox.open()
     await world.sleep("16m")
     assert inbox.poll.at == ["01-01 00:00:00", "01-01 00:05:00", "01-01 00:10:00", "01-01 00:15:00"]
-    view = await bench.workflows.get("inbox")
+    view = await state_of(bench, "inbox")
     assert short(at(view["producers"]["poll"]["nextRun"])) == "01-01 00:20:00"
 
 
@@ -42,11 +42,11 @@ async def test_wake_at_is_kept_between_30_seconds_and_24_hours(world: World) -> 
     """Test wakeAt clamping to min/max bounds."""
     inbox = Inbox(world, prepare=Prepare(wake_at="2020-01-01T00:00:00Z"))
     bench = await inbox.open()
-    view = await bench.workflows.get("inbox")
+    view = await state_of(bench, "inbox")
     assert at(view["consumers"]["digest"]["wakeAt"]) == world.now + 30_000
     inbox.prepare.usual = Prepare(wake_at="2099-01-01T00:00:00Z")
     await world.sleep("30s")
-    view = await bench.workflows.get("inbox")
+    view = await state_of(bench, "inbox")
     assert at(view["consumers"]["digest"]["wakeAt"]) == world.now + 86_400_000
 
 
@@ -58,7 +58,7 @@ async def test_a_consumer_that_says_nothing_of_wake_at_sleeps_until_a_message(wo
     inbox.prepare.usual = decline
     await world.sleep("2m")
     assert inbox.prepare.at == ["01-01 00:00:00", "01-01 00:01:00"]
-    assert (await bench.workflows.get("inbox"))["consumers"]["digest"]["wakeAt"] is None
+    assert (await state_of(bench, "inbox"))["consumers"]["digest"]["wakeAt"] is None
     await world.sleep("3d")
     assert inbox.prepare.count == 2
 
@@ -101,16 +101,16 @@ async def test_a_producer_that_is_due_while_the_workflow_is_busy_waits_coalesced
     inbox.mutate.script = [18 * 60_000]
     bench = await inbox.open()
     await world.sleep("4m")
-    assert (await bench.workflows.get("inbox"))["producers"]["poll"]["queued"] is False
+    assert (await state_of(bench, "inbox"))["producers"]["poll"]["queued"] is False
     await world.sleep("2m")
-    assert (await bench.workflows.get("inbox"))["producers"]["poll"]["queued"] is True
+    assert (await state_of(bench, "inbox"))["producers"]["poll"]["queued"] is True
     await world.sleep("13m")
     assert inbox.poll.at == ["01-01 00:00:00", "01-01 00:18:00"]
-    assert (await bench.workflows.get("inbox"))["producers"]["poll"]["queued"] is False
+    assert (await state_of(bench, "inbox"))["producers"]["poll"]["queued"] is False
     # 00:05 and 00:10 are jumped over; the run at 00:18 is that of 00:15.
     assert await ledger(bench) == ["succeeded"] * 2 + ["skipped (coalesced) x2", "succeeded"]
-    newest = (await bench.workflows.sessions("inbox", limit=1))[0][0]
-    assert newest["runs"][0]["queuedFor"] == 13 * 60
+    (newest,) = (await bench.workflows.sessions("inbox", limit=1)).sessions
+    assert newest.runs[0].queued_for == 13 * 60
     await world.sleep("90s")
     assert inbox.poll.at[-1] == "01-01 00:20:00"
 
@@ -136,7 +136,7 @@ async def test_a_restart_brings_one_catch_up_run_however_long_it_was_off(world: 
     bench = await inbox.open()
     assert inbox.poll.at == ["01-01 00:00:00", "01-01 00:33:00"]
     assert "missed (outage) x5" in await ledger(bench)
-    assert short(at((await bench.workflows.get("inbox"))["producers"]["poll"]["nextRun"])) == "01-01 00:35:00"
+    assert short(at((await state_of(bench, "inbox"))["producers"]["poll"]["nextRun"])) == "01-01 00:35:00"
 
 
 @virtual
@@ -205,9 +205,9 @@ async def test_a_session_holds_a_hundred_consumer_runs_and_the_next_one_goes_on(
     await world.sleep("1s")
     assert await counts(bench) == {"consumed": 150}
     assert [ctx.prepared["data"] for ctx in inbox.mutate.contexts] == list(range(150))
-    found, _ = await bench.workflows.sessions("inbox", limit=1000)
-    assert max(len(one["runs"]) for one in found) == 100
-    assert all(one["result"] == "completed" for one in found)
+    found = (await bench.workflows.sessions("inbox", limit=1000)).sessions
+    assert max(len(one.runs) for one in found) == 100
+    assert all(one.result == "completed" for one in found)
 
 
 @virtual

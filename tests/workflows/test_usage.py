@@ -23,7 +23,7 @@ async def test_usage_of_handlers_is_charged(tmp_path: Path) -> None:
         handler.script["mutate"] = [{"usage": USED}, says(500, "broken")]
 
         async def has_spent(times: int) -> bool:
-            return [budget.spent for budget in await app.budgets()] == [round(times * COST * 1e9)]
+            return [budget.spent for budget in (await app.money.budgets()).budgets] == [round(times * COST * 1e9)]
 
         await app.workflows.put("inbox", flow(handler.address))
         await app.workflow("inbox").run()

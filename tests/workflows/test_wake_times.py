@@ -14,6 +14,7 @@ from sampling import sampled
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, every
 from wakeful.core.time.instants import format_instant, parse_instant
 from wakeful.ports.clock import Moment
+from workflows.kit import state_of
 
 pytestmark = pytest.mark.promise
 
@@ -32,6 +33,9 @@ class HandClock:
 
     def read(self) -> Moment:
         return Moment(self.now, self.now - BEGIN)
+
+    def is_before(self, moment: Moment) -> bool:
+        return self.now < moment.now and self.now - BEGIN < moment.monotonic
 
     async def wait(self, bell: asyncio.Event, duration: int) -> bool:
         until = self.now + duration
@@ -89,7 +93,7 @@ class Place:
 
     async def view(self) -> Any:
         assert self.app is not None
-        return await self.app.workflows.get("w")
+        return await state_of(self.app, "w")
 
     async def idle(self) -> Any:
         """The workflow, when nothing of it runs and nothing is due."""

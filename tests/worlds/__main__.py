@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
         help=f"some of {_EVERYBODY}, or nobody; the seed decides if left out",
     )
     made.add_argument("--left-alone", action="store_true", help="nobody meddles with runs (`worlds.meddling`)")
+    made.add_argument("--alike", action="store_true", help="many schedules are due together (`worlds.alike`)")
     made.add_argument("--quiet", action="store_true", help="only say how it ended")
     return made
 
@@ -48,7 +49,7 @@ def main() -> int:
     try:
         report = simulate(
             chosen.seed, days=chosen.days, nodes=chosen.nodes, inhabitants=inhabitants,
-            is_left_alone=chosen.left_alone, say=say,
+            is_left_alone=chosen.left_alone, has_alike=chosen.alike, say=say,
         )  # fmt: skip
     except Broken as broken:
         _say(f"\n{broken}")
@@ -75,7 +76,7 @@ def _many(seeds: range, minutes: float, inhabitants: frozenset[str] | None) -> i
         if time.perf_counter() - began > minutes * 60:
             break
         try:
-            reports.append(simulate(seed, inhabitants=inhabitants))
+            reports.append(simulate(seed, inhabitants=inhabitants, has_alike=seed % 3 == 2))
         except Broken as found:
             broken.append(seed)
             _say(f"{found}")

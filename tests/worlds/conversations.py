@@ -14,7 +14,8 @@ from wakeful.features.delivery.listening import NO_AGENT
 from wakeful.features.heartbeat.messages import MESSAGE
 from wakeful.ports.action import Fire
 from wakeful.ports.channel import IncomingMessage, MessageReceiver
-from wakeful.ports.outbox import Delivery
+from wakeful.ports.meta import Meta
+from wakeful.ports.outbox import Deliveries, Delivery
 from wakeful.ports.store import Tx
 from worlds import conversation_laws as laws
 from worlds.inhabitants import Boot, Surroundings
@@ -108,7 +109,7 @@ class Conversations:
             if row.run_id is None and row.purpose == "note" and NO_AGENT in row.text and row.recipient is not None:
                 self._refused[row.recipient] += 1
         if messages or any(NO_AGENT in row.text for row in letters):
-            heard = int(tx.meta.get(MARK) or 0)
+            heard = int(tx[Meta].value(MARK) or 0)
             yield from laws.each_is_taken_once(heard, len(self._runs) + self._refused.total())
 
     def _look_at_run(self, tx: Tx, run: Run) -> Iterator[str]:
@@ -128,7 +129,7 @@ class Conversations:
         run = tx.runs.lock([run_id]).get(run_id)
         if run is not None:
             to = json.loads(run.definition or "{}").get("to")
-            rows = tx.deliveries.of_runs([run_id]).get(run_id, ())
+            rows = tx[Deliveries].of_runs([run_id]).get(run_id, ())
             yield from laws.is_answered_once(run, CHANNEL, to, rows, self._replies.get(run_id, set()))
 
     def ticked(self) -> Iterator[str]:
@@ -141,5 +142,5 @@ class Conversations:
 
     def last_look(self) -> Iterator[str]:
         """The world ends: what was heard of is there."""
-        heard = int(self._world.seen_tx.meta.get(MARK) or 0)
+        heard = int(self._world.seen_tx[Meta].value(MARK) or 0)
         yield from laws.each_is_taken_once(heard, len(self._runs) + self._refused.total())

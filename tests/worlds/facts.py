@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from wakeful.core.heartbeat.heartbeat import Heartbeat
 from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
+from wakeful.engine.merged_runs import MergedRuns
+from wakeful.ports.heartbeats import Heartbeats
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, Alarm, Node, Schedule, Tx
 from wakeful.stores.sqlite.connection import Opened
 from worlds.inhabitants import Touch
@@ -114,7 +116,7 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
     alarms = tx.alarms.by_refs(ALARM_RUN, queued) if queued else {}
     return Facts(
         schedules=tx.schedules.by_ids(schedule_ids) if touched.schedules else {},
-        beats=tx.heartbeats.lock(owner_ids) if owner_ids else {},
+        beats=tx[Heartbeats].lock(owner_ids) if owner_ids else {},
         cadences=tx.cadences.lock(schedule_ids) if schedule_ids else {},
         alarms=tx.alarms.by_refs(ALARM_SCHEDULE, schedule_ids) if schedule_ids else {},
         runs=runs,
@@ -123,5 +125,5 @@ def read_facts(tx: Tx, touched: Touched, *, waiting: Iterable[int] = ()) -> Fact
         holders=tx.lanes.holders(),
         queue=list(alarms.values()),
         nodes=tx.nodes.all() if touched.is_node else (),
-        merged={run_id: into for run_id in gone if (into := tx.merged_runs.find(run_id)) is not None},
+        merged={run_id: row.into_id for run_id, row in tx[MergedRuns].among(gone).items()},
     )

@@ -107,11 +107,13 @@ class Climate:
     holidays_per_day: float = 0.1  # how often the excluded days of the settings change
     nights: float = 0  # how many of its nights a laptop sleeps through
     crash_per_commit: float = 0.002
+    shortages: float = 0  # the share of runs that find no resources for a while
     lease: Duration = 30 * SECOND
     outage_max: Duration = 60 * DAY
     schedules: int = 6  # how many there are at most
     pace: Duration = 6 * HOUR  # about the shortest distance between two instants of one schedule
     inhabitants: frozenset[str] = frozenset()  # who lives there beside the schedules
+    has_alike: bool = False  # whether many schedules are due together (`worlds.alike`)
 
 
 def draw_troubles(
@@ -210,7 +212,7 @@ def draw_definition(rng: random.Random, *, now: Instant, pace: Duration) -> dict
     if rng.random() < 0.3:
         written["catchUpMax"] = rng.randrange(1, 6)
     if rng.random() < 0.25:
-        written["maxLateness"] = format_duration(rng.choice((SECOND, 5 * MINUTE, 3 * HOUR, 2 * DAY)))
+        written["maxLateness"] = format_duration(rng.choice((MINUTE, 5 * MINUTE, 3 * HOUR, 2 * DAY)))
     if rng.random() < 0.4:
         delay = format_duration(rng.choice((5 * SECOND, 90 * SECOND, 30 * MINUTE)))
         written["retry"] = {"times": rng.choice((None, 1, 3)), "delay": delay}

@@ -21,6 +21,7 @@ from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.heartbeat.rules import TURN, HeartbeatTerms
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import FeatureHooks
+from wakeful.ports.heartbeats import Heartbeats, WaitingEvents
 from wakeful.ports.store import ALARM_HEARTBEAT, SystemEvent, Tx
 from worlds import heartbeat_laws as laws
 from worlds.conversations import Conversations
@@ -175,7 +176,7 @@ class Beating:
             yield from self._judge_standing(tx, owner_id, now)
 
     def _judge_events(self, tx: Tx, touched: frozenset[int]) -> Iterator[str]:
-        known, self._events = self._events, {event.event_id: event for event in tx.system_events.all()}
+        known, self._events = self._events, {event.event_id: event for event in tx[WaitingEvents].all()}
         for event_id, before in known.items():
             after = self._events.get(event_id)
             if after is not None:
@@ -200,14 +201,14 @@ class Beating:
         """A schedule's event is green only when the agent has heard it, and withdrawn if its run is cancelled."""
         for run in runs.values():
             if laws.is_cancelled(run):
-                yield from laws.cancelled_is_withdrawn(run, tx.system_events.of_run(run.run_id))
+                yield from laws.cancelled_is_withdrawn(run, tx[WaitingEvents].of_run(run.run_id))
             if run.kind == "schedule" and run.outcome == "succeeded" and run.run_id not in self._heard_of:
                 schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
                 if schedule is not None and is_event(schedule.slug):
                     yield from laws.green_means_heard(run)
 
     def _judge_standing(self, tx: Tx, owner_id: int, now: Instant) -> Iterator[str]:
-        after = tx.heartbeats.lock([owner_id]).get(owner_id)
+        after = tx[Heartbeats].lock([owner_id]).get(owner_id)
         cadence = tx.cadences.lock([owner_id]).get(owner_id)
         if after is None or cadence is None:
             return
@@ -251,7 +252,7 @@ class Beating:
             yield from laws.is_not_silent(self._due_at, every, now=now, is_asleep=is_asleep, ahead_max=ahead_max)
 
     def last_look(self) -> Iterator[str]:
-        there = {event.event_id: event for event in self._world.seen_tx.system_events.all()}
+        there = {event.event_id: event for event in self._world.seen_tx[WaitingEvents].all()}
         if there != self._events:
             yield f"L7 heartbeat: its events changed unnoticed: {self._events} are now {there}"
 

@@ -29,10 +29,11 @@ from wakeful.features.heartbeat.messages import MESSAGE
 from wakeful.features.schedules.takeover import AWAITING
 from wakeful.ports.store import Schedule, Tx
 from wakeful.testing.virtual_clock import EPOCH
-from worlds import laws
+from worlds import laws, told_laws
 from worlds.facts import Facts
 from worlds.holidays import Calendar
 from worlds.laws import Ending, Era, Seen, Shift
+from worlds.resource_laws import Refusals
 
 UNDATED_KEPT_MIN: Final = 60 * DAY
 """How long a row is kept at least that was written by a clock that was not set."""
@@ -78,6 +79,7 @@ class Book:
         "tiled_through",
         "uncut",
         "version",
+        "waits",
     )
 
     def __init__(self, name: str, version: int, rules: Rules, cadence: Cadence) -> None:
@@ -101,11 +103,14 @@ class Book:
         self.backlog_since: int | None = None  # true time of the last change of excluded days
         self.due_at: Instant | None = None
         self.run_on: str | None = None
+        self.waits: dict[int, set[str | None]] = {}  # by run: what it waited for before its first attempt
 
     def put(self, row: Run) -> Shift:
         """Take a row in, new or changed."""
         before = self.rows.get(row.run_id)
         self.rows[row.run_id] = row
+        if row.outcome == "waiting" and row.attempt == 0:
+            self.waits.setdefault(row.run_id, set()).add(row.reason)
         if laws.is_planned(row) and (before is None or before.planned_at != row.planned_at):
             if before is not None:
                 self.order.remove((before.planned_at, before.run_id))
@@ -145,6 +150,7 @@ class Judge:
         self.capacities: dict[int, int] = {}
         self.looks = 0
         self.backfills: Counter[str] = Counter()  # how many were requested, by slug
+        self.refusals = Refusals()
         self._keys: dict[str, int] = {}
         self._remaining: set[int] = set()
         self._run_books: dict[int, Book] = {}
@@ -226,6 +232,8 @@ class Judge:
             self._turn_page(book, planned, before)
         for shift in shifts:
             yield from self._judge_run(book, facts, shift, before, after, now)
+            attempts, is_alone = facts.attempts.get(shift.after.run_id, ()), len(shifts) == 1
+            yield from self.refusals.judge(book.name, shift, before, after, attempts, is_alone=is_alone)
         if before is not None and after is not None and after.planned_through < before.planned_through:
             gone = [
                 row for row in gone if row.outcome not in NOT_RUN or laws.last_instant(row) <= after.planned_through
@@ -266,6 +274,7 @@ class Judge:
         yield from laws.one_backfill_per_instant(name, row, book.rows)
         yield from laws.each_request_runs_an_instant_once(name, shift, book.rows, self.backfills[name])
         yield from laws.moves_by_the_table(name, shift)
+        yield from told_laws.missed_never_began(name, shift, seen)
         yield from laws.fence_grows(name, shift)
         yield from laws.halted_does_not_fire(name, before, after, shift)
         if laws.is_planned(row):
@@ -416,6 +425,7 @@ class Judge:
 
     def began(self, seen: Seen) -> Iterator[str]:
         """An attempt really began."""
+        self.refusals.began(seen.run_id)
         book = self._run_books.get(seen.run_id)
         row = None if book is None else book.rows.get(seen.run_id)
         name = "an unknown schedule" if book is None else book.name
@@ -425,6 +435,8 @@ class Judge:
             yield f"L6 {name}: run {seen.run_id} began anew, and the process of an earlier attempt could not be ended"
         if row is not None and (row.outcome != "running" or row.attempt != seen.attempt):
             yield f"L2 {name}: attempt {seen.attempt} began, and the ledger says {laws.describe(row)}"
+        if book is not None and row is not None and row.version == book.version and row.definition is None:
+            yield from told_laws.begins_in_time(name, row, book.rules, book.waits.get(row.run_id, ()))
         is_backfill = row is not None and row.priority == PRIORITY_BACKFILL
         seen = seen._replace(lane=None if row is None else row.lane, is_backfill=is_backfill)
         self.under_way[seen.run_id, seen.attempt] = seen

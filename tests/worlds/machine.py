@@ -12,7 +12,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.actions import Call, Http
 from wakeful.core.schedule.actions import Command as Program
-from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Action, Fire
 from wakeful.ports.clock import Moment
@@ -88,9 +88,10 @@ class Machine:
         self._watcher = watcher = _Watcher(world, self)
         self._clock = clock = VirtualClock(world.loop, wall=world.wall)
         self._store = store = SqliteStore.open_inline(world.path, hook=watcher, shared_clock=world.climate.nodes > 1)
-        watch_plain_path(store, world.report, lambda: world.calendar.terms(Terms(default_zone=ZONE)))
+        terms = lambda: world.calendar.terms(Terms(default_zone=ZONE))  # noqa: E731
+        watch_plain_path(store, world.report, terms, world.batches)
         self._actions = tuple(
-            SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs)
+            SimAction(sort, world.handler_rng, world.loop, clock, self, self._programs, world.shortages)
             for sort in ("call", "request", "program")
         )
         self._boot = boot = Boot(process.name, clock, world.loop.now_ms)
@@ -196,6 +197,9 @@ class Machine:
             yield from laws.ghosts_leave([ghost], awake_for=awake_for, patience=patience)
 
     # -- what the actions tell ----------------------------------------------------------------------------------------
+
+    def refused(self, fire: Fire, at: Instant) -> None:
+        self.world.judge.refusals.refused(fire.run_id, fire.attempt, at)
 
     def began(self, fire: Fire) -> None:
         self.world.began(self, fire)

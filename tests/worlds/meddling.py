@@ -23,6 +23,7 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.runs import PRIORITY_BACKFILL, Run
 from wakeful.core.run.settlement import CANCELLED
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration
+from wakeful.engine.cancels import Cancels
 from wakeful.ports.store import StoreUnavailable, Tx
 from worlds.faults import Climate, CommitFault
 from worlds.inhabitants import Touch
@@ -224,7 +225,7 @@ class Meddlers:
     def look(self, tx: Tx, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run]) -> None:
         """A commit wrote this."""
         asked = [run_id for run_id in touched.get(REQUEST, ()) if run_id not in self._requested]
-        for run_id in tx.cancels.among(asked) if asked else ():
+        for run_id in tx[Cancels].among(asked) if asked else ():
             self._requested.add(run_id)
             row = runs.get(run_id) or self._world.judge.row(run_id)
             if row is not None:

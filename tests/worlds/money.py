@@ -22,9 +22,11 @@ from wakeful.features.money.commands import set_limit
 from wakeful.features.money.feature import Money
 from wakeful.features.money.terms import MoneyTerms
 from wakeful.ports.action import Action, Fire, Ladder
+from wakeful.ports.charges import Charges
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Tx
 from worlds import money_laws as laws
+from worlds import unknown_cost_laws
 from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
 from worlds.performers import reply_of
 from worlds.system import AGENTS, CHECKED_AT, budget_for
@@ -58,7 +60,7 @@ class Metered:
             return result
         if isinstance(result, Done):
             result = self._purse.replied(fire, result)
-        used = self._purse.draw_usage(fire)
+        used = self._purse.draw_usage(fire, spec.agent)
         return result if used is None else replace(result, usage=used)
 
     async def close(self) -> None:
@@ -112,6 +114,10 @@ class Purse:
         self._agent = agent  # the inhabitant whose agent is measured; None: there is none
         self._days = days
         self._per_day = per_day
+        self.silent = rng.choice((None, AGENTS[-1]))
+        """An agent that never reports what its turns cost."""
+        self._open: set[tuple[int, int]] = set()
+        self._reported: dict[str, unknown_cost_laws.Reported] = {}
         self._costs = rng.choice(((0.3,), (0.05, 0.1, 0.4), (0.01, 2.5)))
         self.limits = (
             Limit(EVERYTHING, "usd", "day", 2 * NANO),
@@ -149,12 +155,12 @@ class Purse:
             "costs unknown": unknown,
         }
 
-    def draw_usage(self, fire: Fire) -> Usage | None:
+    def draw_usage(self, fire: Fire, agent: str) -> Usage | None:
         """What a turn used, and whether anyone hears of it."""
         tokens = 100 + self._rng.randrange(1_000)
         self._served[fire.run_id, fire.attempt] = tokens
         self._begun[fire.run_id, fire.attempt] = self._world.wall.read()
-        if self._rng.random() < LOST:
+        if self._rng.random() < LOST or agent == self.silent:
             return None
         return {"input": tokens - 10, "output": 10, "total": tokens, "cost": self._rng.choice(self._costs)}
 
@@ -188,10 +194,20 @@ class Purse:
             return
         yield from self._notice_redating(now)
         yield from laws.is_reserved(self._rows)
+        yield from unknown_cost_laws.is_modest(self._rows)
+        yield from self._notice_unpriced()
         for budget in laws.sums_of(self._rows, now):
             yield from laws.sums_add_up(budget)
             if not budget.starts_at <= self._redated_at < budget.ends_at:
                 yield from laws.holds(budget, self._limit_of(budget))
+
+    def _notice_unpriced(self) -> Iterator[str]:
+        """The attempts that began with this commit."""
+        attempts, before = unknown_cost_laws.attempts_open(self._rows), self._reported
+        self._reported = unknown_cost_laws.reported_by(self._rows)
+        opened = {key: found for key, found in attempts.items() if key not in self._open}
+        self._open = set(attempts)
+        yield from unknown_cost_laws.is_marked(opened, before, self._reported)
 
     def _notice_redating(self, now: Instant) -> Iterator[str]:
         """The clock was wrong, for days perhaps: what was spent on them, each within its limit, is of today now."""
@@ -227,7 +243,7 @@ class Purse:
 
     def _rows(self, sql: str, **given: Any) -> Any:
         tx: Any = self._world.seen_tx
-        return tx.charges._db.rows(sql, **given)
+        return tx[Charges]._db.rows(sql, **given)
 
 
 class MoneyTenant:

@@ -43,7 +43,8 @@ def holds(budget: BudgetSums, limit: int) -> Iterator[str]:
 
 
 def is_reserved(rows: Rows) -> Iterator[str]:
-    """Every attempt in progress has reserved something; only a person's message may find nothing left."""
+    """Every attempt in progress has reserved something, unless its cost cannot be known; only a person's message may
+    find nothing left."""
     for run_id, attempt in rows(_UNRESERVED):
         yield f"L4 money: attempt {run_id, attempt} is in progress, and has reserved nothing"
 
@@ -74,7 +75,7 @@ def keeps_its_date(
 
 
 def spending_agrees(rows: Rows) -> Iterator[str]:
-    """What lists show as spent is what the charges say."""
+    """What lists show as spent is what the charges say; what is assumed for unknown costs is not spent."""
     for owner_id, day, counted_day, month, counted_month in rows(_SPENDING):
         if (day, month) != (counted_day, counted_month):
             counted = f"{counted_day}, {counted_month}"
@@ -110,14 +111,15 @@ FROM budgets WHERE unit = 'usd' AND ends_at > :now
 """
 _UNRESERVED: Final = """
 SELECT run_id, c.attempt FROM charges AS c JOIN runs USING (run_id) WHERE settled_at IS NULL AND kind <> 'message'
+  AND basis <> 'unpriced'
   AND NOT EXISTS (SELECT 1 FROM reservations AS r WHERE r.run_id = c.run_id AND r.attempt = c.attempt AND amount > 0)
 """
 _SPENDING: Final = """
 SELECT owner_id, day_cost,
-  (SELECT coalesce(sum(coalesce(cost, held_cost)), 0) FROM charges AS c
+  (SELECT coalesce(sum(cost), 0) FROM charges AS c
    WHERE c.owner_id = spending.owner_id AND settled_at IS NOT NULL AND at >= day_starts_at AND at < day_ends_at),
   month_cost,
-  (SELECT coalesce(sum(coalesce(cost, held_cost)), 0) FROM charges AS c
+  (SELECT coalesce(sum(cost), 0) FROM charges AS c
    WHERE c.owner_id = spending.owner_id AND settled_at IS NOT NULL AND at >= month_starts_at AND at < month_ends_at)
 FROM spending
 """

@@ -20,8 +20,9 @@ from wakeful.ports.action import Action
 from wakeful.ports.channel import MessageReceiver, Outcome, OutgoingMessage, Refused, Sent, Unsent
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.live import Live
-from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, Delivery
+from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, Addressees, Deliveries, Delivery
 from wakeful.ports.store import Tx
+from worlds import mark_laws
 from worlds import outbox_laws as laws
 from worlds.conversations import CHANNEL, Conversations
 from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
@@ -64,6 +65,7 @@ class SimChannel:
     """A channel on one boot; everybody behind it is the world's."""
 
     kind = "simulated"
+    address = ""
     to: str | None = None
 
     def __init__(self, outbox: "Outbox", boot: Boot, inbox: InboxChannel | None = None) -> None:
@@ -124,12 +126,13 @@ class SimPhone(SimChannel):
 class _Entry:
     """What is known of one delivery."""
 
-    __slots__ = ("begun", "row", "sendings", "was_dead")
+    __slots__ = ("begun", "marks", "row", "sendings", "was_dead")
 
     def __init__(self, row: Delivery) -> None:
         self.row: Delivery | None = row
         self.sendings: list[Sending] = []
         self.begun = 0  # attempts since a person last took it up
+        self.marks = 0  # commits that marked it, since then
         self.was_dead = False
 
 
@@ -172,6 +175,7 @@ class Outbox:
         self._entries: dict[int, _Entry] = {}
         self._newest: dict[tuple[str, str | None], int] = {}  # the newest that arrived, by addressee
         self._under_way: dict[tuple[str, str | None], list[Sending]] = {}
+        self._fences: dict[int, int] = {}  # of each addressee, as last seen
         self._told: set[int] = set()  # runs that succeeded and were held against what they should have said
         self._due: dict[int, tuple[Delivery, Instant]] = {}  # what is first in line, by addressee, and its alarm
 
@@ -258,8 +262,8 @@ class Outbox:
         if sending.boot.disturbed_at < sending.began_at:  # else it stood still between its claim and this
             tx, row = self._world.seen_tx, entry.row
             if row is not None:
-                addressee = tx.deliveries.lock_addressees([row.addressee_id])[row.addressee_id]
-                yield from laws.is_first_in_line(sending, number, tx.deliveries.head(row.addressee_id), addressee)
+                addressee = tx[Addressees].lock([row.addressee_id])[row.addressee_id]
+                yield from laws.is_first_in_line(sending, number, tx[Deliveries].head(row.addressee_id), addressee)
             yield from laws.tries_are_counted(sending, entry.begun, row)
 
     # -- what the store says ------------------------------------------------------------------------------------------
@@ -274,7 +278,7 @@ class Outbox:
         addressees = set(touched.get(ALARM_DELIVERY, ()))
         new: list[Delivery] = []
         for number in sorted(touched.get(LETTER, ())):
-            row, entry = tx.deliveries.get(number), self._entries.get(number)
+            row, entry = tx[Deliveries].get(number), self._entries.get(number)
             if row is not None:
                 addressees.add(row.addressee_id)
             if entry is None:
@@ -283,7 +287,7 @@ class Outbox:
                     self.troubles.look_at_letter(tx, row)
                     new.append(row)
                 continue
-            yield from self._judge_move(entry, row, now, pruned_before)
+            yield from self._judge_move(tx, entry, row, now, pruned_before)
             entry.row = row
         for number in sorted(touched.get(ALARM_INCIDENT, ())):
             yield from self.troubles.look_at_incident(tx, number)
@@ -304,7 +308,7 @@ class Outbox:
         listed = wanted if isinstance(wanted, list) else [wanted]
         named = frozenset((one["channel"], one.get("to")) for one in listed if one["channel"] != LAST)
         lasts = sum(one["channel"] == LAST for one in listed)
-        rows = tx.deliveries.of_runs([run.run_id]).get(run.run_id, ())
+        rows = tx[Deliveries].of_runs([run.run_id]).get(run.run_id, ())
         if not is_turn(schedule.definition) and "output" in kept:
             yield from laws.run_tells_everyone_named(laws.Told(run.run_id, output_of(run.run_id), named, lasts), rows)
         elif kept.get("reply") == reply_of(run.run_id):
@@ -312,7 +316,9 @@ class Outbox:
         elif kept.get("suppressed") == NO_REPLY:
             yield from laws.says_that_there_is_no_reply(laws.Told(run.run_id, NO_REPLY, named, lasts), rows)
 
-    def _judge_move(self, entry: _Entry, row: Delivery | None, now: Instant, pruned_before: Instant) -> Iterator[str]:
+    def _judge_move(
+        self, tx: Tx, entry: _Entry, row: Delivery | None, now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
         before = entry.row
         if before is None:
             return
@@ -322,7 +328,9 @@ class Outbox:
             return
         yield from laws.moves_by_the_table(before, row, is_asked=is_asked)
         if row.status == "pending" and before.status == "dead":
-            entry.begun = 0
+            entry.begun = entry.marks = 0
+        addressee = tx[Addressees].lock([row.addressee_id]).get(row.addressee_id)
+        entry.marks += mark_laws.is_mark(before, row, self._fences.get(row.addressee_id), addressee)
         if row.status == before.status:
             return
         if row.status == "delivered":
@@ -330,11 +338,13 @@ class Outbox:
         elif row.status == "dead":
             entry.was_dead = True
             yield from laws.given_up_by_policy(row, entry.sendings, self.limits, now=now)
+            yield from mark_laws.is_dead_before_its_time(row, entry.marks)
 
     def _judge_addressees(self, tx: Tx, numbers: Sequence[int], now: Instant) -> Iterator[str]:
         alarms = tx.alarms.by_refs(ALARM_DELIVERY, numbers)
-        for number, row in tx.deliveries.lock_addressees(numbers).items():
-            head, alarm = tx.deliveries.head(number), alarms.get(number)
+        for number, row in tx[Addressees].lock(numbers).items():
+            self._fences[number] = row.fence
+            head, alarm = tx[Deliveries].head(number), alarms.get(number)
             yield from laws.has_its_alarm(row, head, alarm)
             if head is not None and alarm is not None and alarm.due_at is not None:
                 self._due[number] = (head, max(alarm.due_at, now))  # one that was due before could not be known before
@@ -351,7 +361,7 @@ class Outbox:
     def last_look(self) -> Iterator[str]:
         tx = self._world.seen_tx
         for number, entry in self._entries.items():
-            if entry.row != tx.deliveries.get(number):
+            if entry.row != tx[Deliveries].get(number):
                 yield f"L7 outbox: delivery {number} changed unnoticed: {entry.row}"
         yield from self.conversations.last_look()
 
@@ -422,7 +432,7 @@ class OutboxTenant:
             if what == "retry":
                 await self._write(lambda tx, now: commands.retry(tx, number, now=now, age_max=age_max))
             else:
-                await self._write(lambda tx, _: commands.discard(tx, number))
+                await self._write(lambda tx, now: commands.discard(tx, number, now=now))
         except (Conflict, NotFound):
             pass  # it arrived meanwhile, or somebody else discarded it
         self._outbox.asked.discard(number)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, Protocol
 
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_duration
+from wakeful.engine.incident_rows import Incidents
 from wakeful.features.delivery.attempts import MISSING_GRACE, MISSING_WAIT
 from wakeful.features.delivery.incidents import of_channel
 from wakeful.ports.outbox import Delivery
@@ -59,7 +60,7 @@ class Pager:
             return
         calm = [max(boot.began_at, boot.disturbed_at) for boot, _ in self._boots if boot.is_alive]
         since = max([self._changed_at, self._world.stepped_at, *calm])
-        told = {incident.name for incident in self._world.seen_tx.incidents.open()}
+        told = {incident.name for incident in self._world.seen_tx[Incidents].open()}
         for number, head in waiting.items():
             waits_for = now - max(since, self._seen[number])
             if waits_for > PATIENCE and of_channel(PAGER) not in told:

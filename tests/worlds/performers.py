@@ -14,12 +14,14 @@ from typing import Final, Literal, Protocol, TypeAlias
 from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import ActionSpec
-from wakeful.core.time.instants import MINUTE
-from wakeful.ports.action import Fire, Ladder, OrphanFate, Process, StillRunning
+from wakeful.core.time.instants import MINUTE, Instant
+from wakeful.ports.action import CannotBegin, Fire, Ladder, OrphanFate, Process, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.testing.virtual_loop import VirtualLoop
+from worlds.alike import draw_behaviour_of_one, is_one
 from worlds.faults import Behaviour, draw_behaviour
 from worlds.laws import Ending
+from worlds.shortages import Shortages
 from worlds.system import is_silent
 
 HOST: Final = "simulated"
@@ -44,6 +46,8 @@ class Witness(Protocol):
     def began(self, fire: Fire) -> None: ...
 
     def ended(self, run_id: int, attempt: int, ending: Ending) -> None: ...
+
+    def refused(self, fire: Fire, at: Instant) -> None: ...
 
 
 class SimulatedError(Exception):
@@ -84,8 +88,16 @@ class SimAction:
     """The Action port for one sort of action on one node."""
 
     def __init__(
-        self, sort: Sort, rng: random.Random, loop: VirtualLoop, clock: Clock, witness: Witness, programs: Programs
+        self,
+        sort: Sort,
+        rng: random.Random,
+        loop: VirtualLoop,
+        clock: Clock,
+        witness: Witness,
+        programs: Programs,
+        shortages: Shortages,
     ) -> None:
+        self._shortages = shortages
         self._sort = sort
         self._rng = rng
         self._loop = loop
@@ -108,7 +120,12 @@ class SimAction:
     async def close(self) -> None: ...
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
-        behaviour = draw_behaviour(self._rng)
+        if self._shortages.refuses(fire.run_id, self._loop.now_ms):
+            if self._sort == "request":
+                await ladder.climb("sent")  # recorded before the connection was refused
+            self._witness.refused(fire, self._clock.read().now)
+            raise CannotBegin("no room")
+        behaviour = draw_behaviour_of_one(self._rng) if is_one(fire.slug) else draw_behaviour(self._rng)
         key = (fire.run_id, fire.attempt)
         self.under_way[key] = None
         self._witness.began(fire)

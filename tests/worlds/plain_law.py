@@ -1,7 +1,8 @@
 """The law of the plain path: what it writes is what the general path would have decided."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from wakeful.core.run.results import Done
 from wakeful.core.run.runs import Run
@@ -11,22 +12,29 @@ from wakeful.core.schedule.cadence import Cadence, Plan, Start, due_at, ring, wi
 from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.plain import Advance, DueSchedule, PlainPath
+from wakeful.ports.claims import Batch, Claim
+from wakeful.ports.plain import NO_RESULTS, DueSchedule, PlainPath
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from worlds.laws import describe
 
 Report = Callable[[Iterable[str]], None]
 
+STARTED: Final = "batches of plain runs started"
+SETTLED: Final = "batches of plain runs settled"
+WITH_RESULT: Final = "of these with a result"
+BATCH_MIN: Final = 8
+"""How many runs are a batch that is counted."""
 
-def watch_plain_path(store: SqliteStore, report: Report, terms: Callable[[], Terms]) -> None:
-    """Compare every commit of the plain path from now on."""
+
+def watch_plain_path(store: SqliteStore, report: Report, terms: Callable[[], Terms], batches: Counter[str]) -> None:
+    """Compare every commit of the plain path from now on, and count the batches it writes."""
     write = store.write
 
     async def watched(operation: Callable[[Tx], Any], *, is_urgent: bool = False) -> Any:
         def look(tx: Any) -> Any:
             if not isinstance(tx.plain, _Watched):
-                tx.plain = _Watched(tx, tx.plain, report, terms)
+                tx.plain = _Watched(tx, tx.plain, report, terms, batches)
             return operation(tx)
 
         return await write(look, is_urgent=is_urgent)
@@ -37,35 +45,43 @@ def watch_plain_path(store: SqliteStore, report: Report, terms: Callable[[], Ter
 class _Watched:
     """The plain path of one connection."""
 
-    def __init__(self, tx: Tx, path: PlainPath, report: Report, terms: Callable[[], Terms]) -> None:
+    def __init__(
+        self, tx: Tx, path: PlainPath, report: Report, terms: Callable[[], Terms], batches: Counter[str]
+    ) -> None:
         self._tx = tx
         self._path = path
         self._report = report
         self._terms = terms
+        self._batches = batches
         self._now = 0
 
-    def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
+    def due(self, *, now: Instant, limit: int, after: Instant | None = None) -> list[DueSchedule]:
         self._now = now
-        return self._path.due(now=now, limit=limit)
+        return self._path.due(now=now, limit=limit, after=after)
 
-    def advance(self, moves: Sequence[Advance]) -> None:
-        before = self._tx.cadences.lock([move.schedule_id for move in moves])
-        self._path.advance(moves)
-        self._report([text for move in moves for text in self._advanced(move, before[move.schedule_id])])
-
-    def start(self, rows: Sequence[Run]) -> None:
-        self._path.start(rows)
+    def start(self, batches: Sequence[Batch]) -> None:
+        claims = [claim for batch in batches for claim in (*batch.claims, *batch.waiting)]
+        before = self._tx.cadences.lock([claim.schedule_id for claim in claims])
+        self._path.start(batches)
+        self._report([text for claim in claims for text in self._advanced(claim, before[claim.schedule_id])])
+        self._batches[STARTED] += max(len(batch.claims) for batch in batches) >= BATCH_MIN
+        rows = [claim.run for batch in batches for claim in batch.claims]
         written = self._tx.runs.lock([row.run_id for row in rows])
         wrong = [describe(row) for row in rows if written.get(row.run_id) != row]
         self._report(f"L2 the plain path wrote {row} otherwise than it was claimed" for row in wrong)
 
-    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
+    def settle(
+        self, node_id: int, ended: Sequence[Claim], *, now: Instant, results: Mapping[int, str] = NO_RESULTS
+    ) -> set[int]:
         cadences = self._tx.cadences.lock({run.schedule_id for run in ended})
         runs = self._tx.runs.lock([run.run_id for run in ended])
-        settled = self._path.settle(node_id, ended, now=now)
-        for run in ended:
-            if run.run_id in settled:
-                self._report(self._settled(runs[run.run_id], cadences[run.schedule_id], run, node_id, now))
+        settled = self._path.settle(node_id, ended, now=now, results=results)
+        self._batches[SETTLED] += len(settled) >= BATCH_MIN
+        self._batches[WITH_RESULT] += len(settled & results.keys()) >= BATCH_MIN
+        for claim in ended:
+            if claim.run_id in settled:
+                row, cadence = runs[claim.run_id], cadences[claim.schedule_id]
+                self._report(self._settled(row, cadence, claim.run, results.get(claim.run_id), node_id, now))
         return settled
 
     def successors(self, held: Mapping[str, int], *, now: Instant) -> list[Run] | None:
@@ -100,27 +116,29 @@ class _Watched:
         assert schedule.version == version
         return compiled
 
-    def _advanced(self, move: Advance, before: Cadence) -> Iterator[str]:
+    def _advanced(self, claim: Claim, before: Cadence) -> Iterator[str]:
         compiled = self._compiled(before.schedule_id, before.version)
         rules, excluded = compiled.rules, self._terms().excluded(compiled.definition)
         plan = ring(before, rules, now=self._now, gap_reason="outage", taken=frozenset(), excluded=excluded)
-        start = Start(move.planned_through, move.planned_through + rules.offset, "schedule")
+        start = Start(claim.batch.planned_at, claim.batch.planned_at + rules.offset, "schedule")
         after = self._tx.cadences.lock([before.schedule_id])[before.schedule_id]
-        expected = Plan(plan.rows, with_rows(plan.cadence, move.run_id, None, move.run_id))
+        expected = Plan(plan.rows, with_rows(plan.cadence, claim.run_id, None, claim.run_id))
         if expected != Plan((start,), after):
             yield f"L2 the plain path moved {before}: {Plan((start,), after)}; ringing decides {expected}"
         alarm = self._tx.alarms.by_refs(ALARM_SCHEDULE, [before.schedule_id])[before.schedule_id]
         if alarm.due_at != due_at(after, rules):
             yield f"L3 the plain path set an alarm at {alarm.due_at} for {after}"
 
-    def _settled(self, before: Run, cadence: Cadence, ended: Run, node_id: int, now: Instant) -> Iterator[str]:
+    def _settled(
+        self, before: Run, cadence: Cadence, ended: Run, result: str | None, node_id: int, now: Instant
+    ) -> Iterator[str]:
         compiled = self._compiled(ended.schedule_id, ended.version)
         if (before.owner, before.fence) != (node_id, ended.fence):
             yield f"L6 the plain path settled {describe(before)} for node {node_id} with fence {ended.fence}"
         close = after_attempt(before, compiled.policy, Done(), now=now, next_due_at=cadence.next_at)
         assert isinstance(close, Close)
         moved, effects = after_close(cadence, compiled.rules, compiled.policy, before, close, now=now)
-        expected = closed(before, close, now=now, result=None), moved, ()
+        expected = closed(before, close, now=now, result=result), moved, ()
         row = self._tx.runs.lock([ended.run_id])[ended.run_id]
         after = self._tx.cadences.lock([ended.schedule_id])[ended.schedule_id]
         if (row, after, effects) != expected:

@@ -19,13 +19,13 @@ from worlds.slots import Keys
 from worlds.source import NAME as SOURCE
 from worlds.source import Source
 from worlds.trouble import Troubles
+from worlds.workflows import FUNCTIONS, Post
 from worlds.workflows import NAME as WORKFLOWS
-from worlds.workflows import Post
 
 FIRST: Final = frozenset({OUTBOX, HEARTBEAT, SLOTS, WORKFLOWS, MONEY})
 NEWCOMERS: Final = frozenset({AGENTS, SOURCE})
 """They are drawn apart, so that the worlds that were there before them have the same inhabitants beside them."""
-EVERYBODY: Final = FIRST | NEWCOMERS
+EVERYBODY: Final = FIRST | NEWCOMERS | {FUNCTIONS}
 NEWCOMERS_SHARE: Final = 0.2
 """In how many worlds each of them lives."""
 
@@ -44,7 +44,9 @@ def draw_inhabitants(seed: int, who: frozenset[str]) -> frozenset[str]:
     if rng.random() < 1 / 8:
         return who
     there = frozenset(rng.sample(names, min(TOGETHER_MAX, len(names) - 1)))
-    return there | {name for name in sorted(who & NEWCOMERS) if later.random() < NEWCOMERS_SHARE}
+    there |= {name for name in sorted(who & NEWCOMERS) if later.random() < NEWCOMERS_SHARE}
+    (elsewhere,) = streams(seed, FUNCTIONS)
+    return there | {name for name in who & {FUNCTIONS} if WORKFLOWS in there and elsewhere.random() < 1 / 2}
 
 
 def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) -> list[Inhabitant]:
@@ -65,7 +67,10 @@ def settle_in(seed: int, climate: Climate, world: Surroundings, folder: Path) ->
     if SLOTS in climate.inhabitants:
         there.append(Keys(slots, world, days=days, per_day=per_day, lease=climate.lease, folder=folder))
     if WORKFLOWS in climate.inhabitants:
-        there.append(Post(workflows, world, days=days, per_day=per_day, pace=climate.pace, lease=climate.lease))
+        (functions,) = streams(seed, FUNCTIONS)
+        elsewhere = functions if FUNCTIONS in climate.inhabitants else None
+        pace, lease = climate.pace, climate.lease
+        there.append(Post(workflows, world, days=days, per_day=per_day, pace=pace, lease=lease, elsewhere=elsewhere))
     if MONEY in climate.inhabitants:
         agent = next((one for one in there if one.name == HEARTBEAT), None)
         there.append(Purse(money, world, agent, days=days, per_day=per_day))

@@ -29,14 +29,17 @@ def climate_of(
     nodes: int | None = None,
     inhabitants: frozenset[str] | None = None,
     is_left_alone: bool = False,
+    has_alike: bool = False,
 ) -> tuple[Climate, Limits]:
     """What kind of world a seed stands for; days, nodes and inhabitants may be chosen instead. In one that is left
-    alone nobody meddles with runs, as in all worlds once."""
+    alone no person cancels or replays runs. With `has_alike`, many schedules are due together."""
     climate, limits = _climate_of(seed, days, nodes)
+    if has_alike:
+        limits = replace(limits, concurrency_max=64)
     if is_left_alone:
         climate = replace(climate, meddling_per_day=0, meddling_min=0)
     there = draw_inhabitants(seed, climate.inhabitants) if inhabitants is None else inhabitants
-    return replace(climate, inhabitants=there), limits
+    return replace(climate, inhabitants=there, has_alike=has_alike), limits
 
 
 def _climate_of(seed: int, days: float | None, nodes: int | None) -> tuple[Climate, Limits]:
@@ -80,6 +83,7 @@ def _rough(rng: random.Random, days: float | None) -> tuple[Climate, Limits]:
         freezes_per_day=1,
         deeds_per_day=50,
         crash_per_commit=0.01,
+        shortages=0.05,
         lease=10 * MINUTE,
         outage_max=12 * HOUR,
         meddling_per_day=3,
@@ -144,12 +148,15 @@ def simulate(
     nodes: int | None = None,
     inhabitants: frozenset[str] | None = None,
     is_left_alone: bool = False,
+    has_alike: bool = False,
     folder: Path | None = None,
     assembled_by: Assemble = assemble,
     say: Say | None = None,
 ) -> Report:
     """Run one world to its end; raises `Broken`, with the seed and how to replay it, at the first broken law."""
-    climate, limits = climate_of(seed, days=days, nodes=nodes, inhabitants=inhabitants, is_left_alone=is_left_alone)
+    climate, limits = climate_of(
+        seed, days=days, nodes=nodes, inhabitants=inhabitants, is_left_alone=is_left_alone, has_alike=has_alike
+    )
     if folder is not None:
         return World(seed, climate, limits, folder, assembled_by, say).run()
     with tempfile.TemporaryDirectory(prefix="wakeful-world-") as name:

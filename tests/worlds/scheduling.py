@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from wakeful.app.bootstrap import FeatureContext, Parts
-from wakeful.app.self_scheduling import _of_schedule as actor_of
 from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.results import Result
@@ -23,10 +22,13 @@ from wakeful.core.self_scheduling.proposals import Decision, OwnedKind, Ownershi
 from wakeful.core.self_scheduling.slugs import owned_slug
 from wakeful.core.time.instants import DAY, HOUR, Duration, Instant, format_duration, format_instant, parse_duration
 from wakeful.features.schedules import approvals, commands, owned, owned_stops
+from wakeful.features.schedules.calling_runs import actor_of
 from wakeful.features.schedules.checks import Checked, check
 from wakeful.features.schedules.owned import Actor
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import FeatureHooks
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import Tx
 from worlds import scheduling_laws as laws
 from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
@@ -154,18 +156,18 @@ class Agents:
         tx = self._world.seen_tx
         for agent in AGENTS:
             yield from self._judge(tx, agent, now)
-        yield from laws.is_asked_once(tx.proposals.pending(now=now))
+        yield from laws.is_asked_once(tx[AgentProposals].pending(now=now))
         self._ran |= {run.run_id for run in runs.values() if run.schedule_id in self._known and run.attempt}
 
     def _judge(self, tx: Tx, agent: str, now: Instant) -> Iterator[str]:
-        rows = {row.schedule_id: row for row in tx.ownerships.of_owner(agent)}
+        rows = {row.schedule_id: row for row in tx[Ownerships].of_owner(agent)}
         schedules, cadences = tx.schedules.by_ids(rows), tx.cadences.lock(sorted(rows))
-        waiting = tx.proposals.pending(now=now, owner=agent)
+        waiting = tx[AgentProposals].pending(now=now, owner=agent)
         live = {key for key, row in rows.items() if row.kind == "schedule" and cadences[key].state != "done"}
         new = [one for one in waiting if one.kind == "schedule" and one.schedule_id not in live]
         if self._world.stepped_at < 0:  # a clock that goes back brings back proposals that had expired
             yield from laws.are_few(agent, len(live), len(new), self.terms)
-            yield from laws.wakes_are_few(agent, tx.ownerships.made_since(agent, now - DAY), self.terms, now)
+            yield from laws.wakes_are_few(agent, tx[Ownerships].made_since(agent, now - DAY), self.terms, now)
         for key, row in rows.items():
             slug, definition = schedules[key].slug, decode_definition(schedules[key].definition)
             yield from laws.is_in_its_namespace(slug, agent)
@@ -183,7 +185,7 @@ class Agents:
         is_kept = removed is not None and self._world.stepped_at < removed[0] and now - removed[1] < REMEMBERED
         is_wanted = removed is not None and any(
             one.status == "approved" and (one.decided_at or 0) >= removed[1]
-            for one in tx.proposals.of_slug(slug, limit=50)
+            for one in tx[AgentProposals].of_slug(slug, limit=50)
         )
         yield from laws.is_not_back(slug, row, removed[1] if removed and is_kept and not is_wanted else None)
         parent = None if row.run_id is None else tx.runs.lock([row.run_id]).get(row.run_id)
@@ -194,7 +196,7 @@ class Agents:
     def _approved(self, tx: Tx, slug: str) -> list[Definition]:
         """What people approved under a slug. It is remembered: a clock that is far ahead forgets proposals."""
         known = self._agreed.setdefault(slug, {})
-        for one in tx.proposals.of_slug(slug, limit=50):
+        for one in tx[AgentProposals].of_slug(slug, limit=50):
             if one.status == "approved" and one.proposal_id in self._decided:
                 known[one.proposal_id] = decode_definition(one.definition)
         return list(known.values())
@@ -230,7 +232,7 @@ class AgentsTenant:
 
         def look(tx: Tx) -> Actor:
             run = tx.runs.lock([fire.run_id])[fire.run_id]
-            return actor_of(tx, fire.run_id, fire.slug, run.schedule_id, run.definition)
+            return actor_of(tx, run, self._parts.hooks.keepers, default="default")
 
         actor = await self._parts.store.read(look)
         self._agents.count("turns of agents that schedule")
@@ -332,7 +334,7 @@ class AgentsTenant:
 
     async def _decide(self, decision: Decision, draw: float) -> None:
         parts, now = self._parts, self._parts.clock.read().now
-        pending = await parts.store.read(lambda tx: tx.proposals.pending(now=now))
+        pending = await parts.store.read(lambda tx: tx[AgentProposals].pending(now=now))
         if not pending:
             return
         proposal = pending[int(draw * 997) % len(pending)]
@@ -358,7 +360,7 @@ class AgentsTenant:
         parts, now = self._parts, self._parts.clock.read().now
 
         def look(tx: Tx) -> list[str]:
-            rows = [row.schedule_id for agent in AGENTS for row in tx.ownerships.of_owner(agent)]
+            rows = [row.schedule_id for agent in AGENTS for row in tx[Ownerships].of_owner(agent)]
             found = tx.schedules.by_ids(rows)
             states = tx.cadences.lock(sorted(rows))
             return sorted(one.slug for key, one in found.items() if states[key].state != "done")

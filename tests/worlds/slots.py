@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -11,17 +11,25 @@ from wakeful.config.one_slot import read_slot
 from wakeful.config.slots import AnySlot
 from wakeful.core.run.runs import Run
 from wakeful.core.slot.slot import ReadFailure, Reading, Slot
-from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_duration
+from wakeful.core.time.instants import HOUR, INSTANT_MAX, SECOND, Duration, Instant, format_duration, format_optional
+from wakeful.core.time.timing import Times
+from wakeful.features.quota import queries
 from wakeful.features.quota.feature import Quota
 from wakeful.features.quota.gate import SlotsOfRun
-from wakeful.features.quota.registry import Config
+from wakeful.features.quota.registry import Config, SlotRegistry
+from wakeful.features.quota.rows import OWNER, WAKE
+from wakeful.features.quota.upcoming import UpcomingWakes
+from wakeful.features.schedules.upcoming import waiting_runs
 from wakeful.ports.action import Action, Fire, Ladder
 from wakeful.ports.handlers import FeatureHooks
+from wakeful.ports.owners import Owners
 from wakeful.ports.quota import WakeFailure
-from wakeful.ports.slots import ALARM_POLL, ALARM_WAKE
+from wakeful.ports.slots import ALARM_POLL, ALARM_WAKE, QuotaSlots
 from wakeful.ports.store import Alarm, Tx
+from worlds import disabling_laws, told_laws
 from worlds import slot_laws as laws
 from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
+from worlds.tiling_laws import Line
 
 NAME: Final = "slots"
 SLOT: Final = "slot"
@@ -29,6 +37,9 @@ NAMES: Final = ("main", "spare")
 WINDOW: Final[Duration] = 5 * HOUR
 POLL: Final[Duration] = 3 * HOUR
 BACKOFF_CAP: Final[Duration] = 6 * HOUR
+LISTED: Final = 6
+READ_EVERY: Final = 4
+"""What is upcoming costs more than a fact: it is compared after one change of a slot in so many."""
 
 Mood: TypeAlias = Literal["normal", "down", "deaf", "wrong"]
 """`down`: nothing arrives. `deaf`: takes wakes and shows none. `wrong`: refuses whatever it is asked."""
@@ -95,6 +106,7 @@ class SimProvider:
         keys, account = self._keys, self._account
         manner, takes = draw_answering(keys.rng)
         began_at = keys.true_now
+        keys.begun(fire, self._boot)
         await self._boot.clock.sleep(takes)
         account.tried_at = keys.true_now
         if manner == "fails" or account.mood == "down":
@@ -133,8 +145,13 @@ class Keys:
         self.accounts = {name: Account(name) for name in NAMES}
         self.config = Config({name: self._define(name, folder) for name in NAMES})
         self._slots: dict[int, Slot] = {}
+        self._lines: dict[int, Line] = {}  # the rows of each slot, by its owner id
+        self._since: dict[str, Instant] = {}  # the times of day before were never planned
+        self._sent: set[tuple[int, int]] = set()  # attempts whose wake was recorded as sent
         self._alarms: dict[tuple[str, int], tuple[Alarm, Instant]] = {}
         self._boots: list[Boot] = []
+        self._looks = 0
+        self._registry: SlotRegistry | None = None  # of readers: nothing is asked of its providers
 
     def _define(self, name: str, folder: Path) -> AnySlot:
         written: dict[str, Any] = {
@@ -143,9 +160,10 @@ class Keys:
             "poll": format_duration(POLL),
             "backoffCap": format_duration(BACKOFF_CAP),
             "timezone": "UTC",
+            "errorsMax": self.rng.choice((2, 4, 10)),
         }
         if self.rng.random() < 0.5:
-            written["times"] = ["06:00", "18:30"]
+            written["times"] = ["01:00", "06:00", "11:30", "16:00", "20:30"]
         if self.rng.random() < 0.5:
             written["afterReset"] = "1m"
         return read_slot(name, written, home=folder, environ={})
@@ -154,6 +172,11 @@ class Keys:
 
     def move_in(self, boot: Boot) -> "SlotsTenant":
         self._boots = [one for one in self._boots if one.is_alive] + [boot]
+        self._registry = SlotRegistry(
+            self.config,
+            lambda name, _: SimProvider(self, self.accounts[name], boot),
+            lambda name, _: self.config.slots[name],
+        )
         return SlotsTenant(self, boot)
 
     def actions(self, _: Boot, __: Action) -> Mapping[type[Any], Action]:
@@ -204,6 +227,12 @@ class Keys:
     def true_now(self) -> int:
         return self._world.loop.now_ms
 
+    def begun(self, fire: Fire, boot: Boot) -> None:
+        """A wake goes out."""
+        if boot.disturbed_at < self.true_now:
+            run = self._world.seen_tx.runs.lock([fire.run_id]).get(fire.run_id)
+            self._world.report(list(disabling_laws.is_recorded_before_it_goes_out(fire.slug, run, fire.run_id)))
+
     def woken(self, account: Account, fire: Fire, boot: Boot, began_at: int) -> None:
         """A wake arrives that was sent at `began_at`, true time."""
         now = self.now(account)
@@ -233,16 +262,80 @@ class Keys:
         self, touched: Mapping[str, frozenset[int]], runs: Mapping[int, Run], *, now: Instant, pruned_before: Instant
     ) -> Iterator[str]:
         tx = self._world.seen_tx
+        yield from self._judge_runs(tx, runs)
         ids = {ref for kind in (SLOT, ALARM_WAKE, ALARM_POLL) for ref in touched.get(kind, ())}
-        for slot_id, slot in tx.slots.lock(sorted(ids)).items() if ids else ():
+        for slot_id, slot in tx[QuotaSlots].lock(sorted(ids)).items() if ids else ():
             before = self._slots.get(slot_id)
             self._slots[slot_id] = slot
-            yield from self._judge_slot(tx, before, slot, now)
+            yield from self._judge_slot(tx, before, slot, now, pruned_before)
+            self._looks += 1
+            if self._looks % READ_EVERY == 0:
+                yield from self._read_next(tx, slot, now)
 
-    def _judge_slot(self, tx: Tx, before: Slot | None, slot: Slot, now: Instant) -> Iterator[str]:
+    def _read_next(self, tx: Tx, slot: Slot, now: Instant) -> Iterator[str]:
+        """What a slot and the list of what is upcoming say about its next wake."""
+        assert self._registry is not None
+        ahead = UpcomingWakes(self._registry)(tx, now=now, until=INSTANT_MAX, limit=LISTED)
+        ahead += waiting_runs(tx, now=now, until=INSTANT_MAX, limit=LISTED)
+        first = min((item.due_at for item in ahead if item.slug == f"{OWNER}{slot.name}"), default=None)
+        shown = format_optional(queries.view(tx, self._registry, slot, now=now).next_wake)
+        if first is None and len(ahead) >= LISTED:
+            return  # others come before it
+        yield from told_laws.next_start_is_the_first(f"slot {slot.name}", shown, format_optional(first))
+
+    def _judge_runs(self, tx: Tx, runs: Mapping[int, Run]) -> Iterator[str]:
+        """Before the slots are looked at: what they were until this commit counts."""
+        now = self._world.wall.read()
+        for line in self._lines.values():
+            ahead = line.ahead(now)
+            there = tx.runs.lock(ahead) if ahead else {}
+            for run_id in ahead:
+                if run_id not in there:
+                    line.forget(run_id)  # voided, because the clock went back
+        wakes = [run for run in runs.values() if run.kind == WAKE]
+        owners = tx[Owners].names({run.schedule_id for run in wakes}) if wakes else {}
+        known = {f"{OWNER}{slot.name}": slot for slot in self._slots.values()}
+        for run in wakes:
+            line = self._lines.setdefault(run.schedule_id, Line(owners.get(run.schedule_id, "")))
+            if run.trigger != "manual":
+                # Only missed times are on a grid. Of what was skipped in a row, the first is known; a wake serves what
+                # became due until it was sent, and a skipped one until that was decided.
+                last = None if run.outcome == "missed" else run.planned_at
+                decided_at = run.ended_at if run.outcome == "skipped" else run.started_at
+                reach = max(run.planned_until or 0, decided_at or 0)
+                yield from line.note(run, last=last, reach=reach, grid=self._times(line.name.removeprefix(OWNER)))
+            slot = known.get(owners.get(run.schedule_id, ""))
+            is_new = (run.run_id, run.attempt) not in self._sent
+            if run.outcome == "running" and run.rung == "sent" and is_new:
+                self._sent.add((run.run_id, run.attempt))
+                yield from disabling_laws.is_not_sent_when_disabled(slot, run)
+
+    def _times(self, name: str) -> Times | None:
+        written = self.config.slots[name].times
+        return Times(written, "UTC") if written else None
+
+    def _judge_times(self, tx: Tx, slot: Slot, now: Instant, pruned_before: Instant) -> Iterator[str]:
+        """Each time of day that is decided lies in a row: what was due before it and together with it is one wake."""
+        # When the clock goes back, what lies before the moment in which that was noticed is taken as decided.
+        since = min(self._since.get(slot.name, slot.times_through), slot.times_through)
+        if slot.wake_disabled_at is not None or slot.disabled_at is not None:
+            since = slot.times_through  # nothing is planned meanwhile
+        self._since[slot.name] = since
+        line = next((one for one in self._lines.values() if one.name == f"{OWNER}{slot.name}"), None)
+        times = self._times(slot.name)
+        if times is not None and line is not None and slot.wake_run_id is None:
+            through = min(slot.times_through, now)
+            yield from line.is_covered(times, through=through, since=max(since, pruned_before))
+
+    def _judge_slot(
+        self, tx: Tx, before: Slot | None, slot: Slot, now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
         yield from laws.keeps_one_run(slot, self._open_run(slot))
+        sent_by = None if slot.sent_run_id is None else tx.runs.lock([slot.sent_run_id]).get(slot.sent_run_id)
+        yield from disabling_laws.disabled_waits_for_nothing(slot, sent_by)
         if before is not None and (before.disabled_at is not None or before.wake_disabled_at is not None):
             self.accounts[slot.name].allowed_at = self.true_now
+        yield from self._judge_times(tx, slot, now, pruned_before)
         if before is not None:
             is_clock_back = now < max(before.interval_from, before.times_through)
             yield from laws.markers_go_forward(before, slot, is_clock_back=is_clock_back)
@@ -296,9 +389,10 @@ class SlotsTenant:
         self._keys = keys
         self._boot = boot
         self._quota: Quota | None = None
+        self._context: FeatureContext | None = None
 
     async def plug(self, context: FeatureContext) -> FeatureHooks:
-        keys = self._keys
+        keys, self._context = self._keys, context
         self._quota = quota = Quota(
             context.store,
             context.clock,
@@ -327,10 +421,16 @@ class SlotsTenant:
                 keys.troubled(account)
             case "wake":
                 account.is_excused = True
-                await quota.wake(name)
+                await self._command(quota.commands.wake, name)
             case "poll":
-                await quota.poll(name)
+                await self._command(quota.commands.poll, name)
             case "resume":
                 account.mood = "normal"
                 keys.troubled(account)
-                await quota.resume(name)
+                await self._command(quota.commands.resume, name)
+
+    async def _command(self, command: Callable[..., Any], name: str) -> None:
+        assert self._context is not None
+        store, now = self._context.store, self._context.clock.read().now
+        await store.write(lambda tx: command(tx, name, now=now))
+        self._context.ring_bell()

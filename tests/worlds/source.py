@@ -20,12 +20,13 @@ from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.time.timing import Timing
 from wakeful.features.moving.handover import Handovers, next_handover_at
+from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.takeover import await_handover, take_over
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import FeatureHooks
-from wakeful.ports.moving import Handover, SwitchFailed
+from wakeful.ports.moving import SwitchFailed
 from wakeful.ports.store import Tx
 from worlds import source_laws as laws
 from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
@@ -137,7 +138,7 @@ class Source:
             return
         tx = self._world.seen_tx
         for job in [job for job in self.jobs.values() if not job.is_over]:
-            row = tx.handovers.get(job.slug)
+            row = tx[HandoverJournals].get(job.slug)
             if row is None or row.stage not in _DONE:
                 continue
             job.is_over = True
@@ -209,7 +210,7 @@ class SourceTenant:
             if isinstance(put, Invalid):
                 raise put
             await_handover(tx, job.slug, now=now)
-            tx.handovers.put(journal)
+            tx[HandoverJournals].put(journal)
 
         await parts.store.write(write)
         self._handovers.drive(journal)

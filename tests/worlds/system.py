@@ -15,6 +15,7 @@ from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict
 from wakeful.core.run.effects import Deliver
 from wakeful.core.schedule.actions import Event
+from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.time.instants import DAY, Instant
 from wakeful.engine.engine import Engine
@@ -27,6 +28,7 @@ from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Action, Orphans
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, Tx
+from worlds import alike
 
 ZONE: Final = "UTC"
 # Where the output of a schedule goes, by its number: nowhere, to one, to several, to whoever was heard of last as well.
@@ -70,6 +72,8 @@ def labels_for(index: int, nodes: int) -> frozenset[str]:
 
 def is_silent(slug: str) -> bool:
     """Whether a schedule has nothing to say to anyone."""
+    if alike.is_one(slug):
+        return not alike.is_telling(slug)
     return slug.startswith("s") and addressees_for(slug) is None
 
 
@@ -158,6 +162,10 @@ class System(Protocol):
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None: ...
 
+    async def put_many(self, slugs: Sequence[str], written: Mapping[str, Any]) -> None:
+        """In one transaction."""
+        ...
+
     async def pause(self, slug: str, until: Instant | None) -> None: ...
 
     async def resume(self, slug: str) -> None: ...
@@ -243,7 +251,20 @@ class Shipped:
         self.engine.ring_bell()
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
+        await self.put_many([slug], written)
+
+    async def put_many(self, slugs: Sequence[str], written: Mapping[str, Any]) -> None:
         parts, now = self._parts, self._parts.clock.read().now
+        checked = [check(self._definition(slug, written), parts.conditions, now=now) for slug in slugs]
+        fates = await parts.store.write(partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now))
+        for fate in fates:
+            if isinstance(fate, Invalid):
+                raise fate
+        parts.engine.ring_bell()
+
+    def _definition(self, slug: str, written: Mapping[str, Any]) -> Definition:
+        """As it is written for this schedule in a world with these features."""
+        parts = self._parts
         if is_silent(slug):  # so that some schedules are plain (`core.schedule.plain`)
             written = {name: value for name, value in written.items() if name != "activeHours"}
         written = {**written, "runOn": run_on_for(slug)}
@@ -253,12 +274,7 @@ class Shipped:
             written = _for_the_agent(slug, written)
         if isinstance(parts.hooks.accounts, Money):
             written = _with_money(slug, written)
-        definition = definition_from_json(written, default_zone=ZONE, slug=slug)
-        checked = check(definition, parts.conditions, now=now)
-        (fate,) = await parts.store.write(partial(commands.put_many, checked=[checked], hooks=parts.hooks, now=now))
-        if isinstance(fate, Invalid):
-            raise fate
-        parts.engine.ring_bell()
+        return definition_from_json(written, default_zone=ZONE, slug=slug)
 
     async def pause(self, slug: str, until: Instant | None) -> None:
         hooks = self._parts.hooks

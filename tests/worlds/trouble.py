@@ -8,6 +8,7 @@ from wakeful.core.delivery.alert_rules import AlertRule, AlertTerms
 from wakeful.core.delivery.incidents import Incident, failing
 from wakeful.core.run.runs import OUTSIDE_PLAN, Run
 from wakeful.core.time.instants import HOUR, MINUTE, Duration, Instant
+from wakeful.engine.incident_rows import Incidents
 from wakeful.ports.outbox import ALARM_INCIDENT, Delivery
 from wakeful.ports.store import Tx
 from worlds import trouble_laws as laws
@@ -92,7 +93,7 @@ class Troubles:
 
     def look_at_incident(self, tx: Tx, incident_id: int) -> Iterator[str]:
         """An incident was written."""
-        after = tx.incidents.get(incident_id)
+        after = tx[Incidents].get(incident_id)
         if after is None:  # it was only watched
             for known in self._subjects.values():
                 known.incidents.pop(incident_id, None)

@@ -49,6 +49,27 @@ def is_read_by(message: Message, readers: Sequence[str]) -> Iterator[str]:
         yield f"L7 workflow: {describe(message)} belongs to {message.consumer or 'no consumer'}"
 
 
+def payload_is_the_last_published(before: Message | None, after: Message, sent: Sequence[str]) -> Iterator[str]:
+    """L7: a message has the payload that was published last while it was pending. `sent` are all, oldest first."""
+    if after.payload not in sent:
+        yield f"L7 workflow: {describe(after)} has a payload that was never published: {after.payload!r}"
+    elif before is not None and sent.index(after.payload) < sent.index(before.payload):
+        yield f"L7 workflow: {describe(after)} went back to an older payload"
+    elif before is not None and before.payload != after.payload and not _may_change(before, after):
+        yield f"L7 workflow: the payload of {describe(before)} changed"
+
+
+def _may_change(before: Message, after: Message) -> bool:
+    return before.status == "pending" or (before.status == "reserved" and before.attempt < after.attempt)
+
+
+def payload_was_updated(message: Message, sent: Sequence[str], told: str) -> Iterator[str]:
+    """L7: a person was told that a payload was taken; one that was never reserved has it, or a later one."""
+    is_untouched = message.status == "pending" and message.attempt == 1
+    if is_untouched and sent.index(message.payload) < sent.index(told):
+        yield f"L7 workflow: {describe(message)} kept its payload when it was published again"
+
+
 def is_not_stopped_by_silence(workflow: Workflow) -> Iterator[str]:
     """L9: a handler that cannot be reached holds up itself, and not its workflow."""
     if workflow.error is not None and SILENT in workflow.error:

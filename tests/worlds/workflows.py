@@ -6,26 +6,49 @@ one parcel of many that it names, which may be on a later page. Now and then a h
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from wakeful.app.bootstrap import FeatureContext
 from wakeful.app.features import plug_workflows
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration, Instant, format_duration
+from wakeful.core.time.instants import (
+    HOUR,
+    INSTANT_MAX,
+    MINUTE,
+    SECOND,
+    Duration,
+    Instant,
+    format_duration,
+    format_optional,
+)
 from wakeful.core.time.timing_builders import every
 from wakeful.core.workflow.answers import NewMessage
+from wakeful.core.workflow.definition_json import decode_workflow
 from wakeful.core.workflow.rows import Message, Workflow
+from wakeful.features.schedules.upcoming import waiting_runs
+from wakeful.features.workflows import commands, queries
+from wakeful.features.workflows.alarms import PRODUCER
+from wakeful.features.workflows.compiled import Compilations
 from wakeful.features.workflows.feature import Workflows
+from wakeful.features.workflows.handler_action import HandlerSpec
 from wakeful.features.workflows.python import Context, Prepare, Produced, Publish, Transient
+from wakeful.features.workflows.upcoming import UpcomingHandlers
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Alarm, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW
+from worlds import told_laws
 from worlds import workflow_laws as laws
+from worlds.function_laws import Watched
 from worlds.inhabitants import Act, Boot, Surroundings, Touch, draw_times
+from worlds.tiling_laws import Line, is_on_grid
 
 NAME: Final = "workflows"
+FUNCTIONS: Final = "functions"
+"""Some boots have not loaded the functions."""
+
 FLOW: Final = "post"
 TOPIC: Final = "mail"
 ORDERS: Final = "orders"
@@ -35,11 +58,13 @@ DELIVER: Final = "deliver"
 ARCHIVE: Final = "archive"
 PICK: Final = "pick"
 READERS: Final = {TOPIC: (DELIVER, ARCHIVE), ORDERS: (PICK,), PARCELS: (PICK,)}
+LISTED: Final = 30
 LOAD: Final = 120
 """How many parcels come at once: more than a page."""
 
 DOWN_MAX: Final[Duration] = 6 * HOUR
 MESSAGE: Final = "message"
+LOADED_SHARE: Final = 0.6
 PATIENCE: Final[Duration] = 2 * HOUR
 """Some tries with pauses of up to ten minutes, and whatever else is in the way."""
 
@@ -57,13 +82,24 @@ class Post:
     )
 
     def __init__(
-        self, rng: random.Random, world: Surroundings, *, days: float, per_day: float, pace: Duration, lease: Duration
+        self,
+        rng: random.Random,
+        world: Surroundings,
+        *,
+        days: float,
+        per_day: float,
+        pace: Duration,
+        lease: Duration,
+        elsewhere: random.Random | None = None,
     ) -> None:
         self.rng = rng
+        self._elsewhere = elsewhere  # decides which boots load no functions; None: all load them
         self.pace = pace
         self.happened: Counter[str] = Counter()
         self.keys: set[str] = set()
         self.named = 0
+        self.sent: dict[tuple[str, str], list[str]] = {}  # payloads by topic and id, oldest first
+        self.sending: set[str] = set()  # letters of which a publish is in progress
         self.loads = 0  # loads of parcels that were published
         self.ordered: set[str] = set()  # parcels that were ordered
         self.ended: dict[str, set[str]] = {ARCHIVE: set(), PICK: set()}  # messages whose run reached its `next`
@@ -78,12 +114,16 @@ class Post:
         self._alarm: tuple[Alarm, Instant] | None = None
         self._halted_at = 0  # when it last stood still, in true time
         self._boots: list[Boot] = []
+        self._line = Line("producer poll")
+        self._compilations = Compilations()  # of readers
+        self._planned_since: Instant | None = None  # its instants before were never planned
 
     # -- life ---------------------------------------------------------------------------------------------------------
 
     def move_in(self, boot: Boot) -> "WorkflowTenant":
-        self._boots = [one for one in self._boots if one.is_alive] + [boot]
-        return WorkflowTenant(self, boot)
+        has_functions = self._elsewhere is None or self._elsewhere.random() < LOADED_SHARE
+        self._boots = [one for one in self._boots if one.is_alive] + ([boot] if has_functions else [])
+        return WorkflowTenant(self, boot, self._world.report, has_functions=has_functions)
 
     def actions(self, _: Boot, __: Action) -> Mapping[type[Any], Action]:
         return {}
@@ -113,11 +153,20 @@ class Post:
         for one in ids:
             self._world.report(list(laws.happens_once(one, self.happened[one], is_excused=is_excused)))
 
-    def published(self, topic: str, message_id: str) -> None:
+    def sends(self, topic: str, message_id: str, payload: str) -> NewMessage:
+        """A message is about to be published."""
+        self.sent.setdefault((topic, message_id), []).append(payload)
+        return NewMessage(topic, message_id, payload)
+
+    def published(self, sent: NewMessage) -> None:
         """A person was told that it was taken: each consumer of the topic has it."""
-        for consumer in READERS[topic]:
-            if (topic, consumer, message_id) not in self._messages:
-                self._world.report([f"L7 workflow: {message_id} was published, and {consumer} does not have it"])
+        for consumer in READERS[sent.topic]:
+            message = self._messages.get((sent.topic, consumer, sent.message_id))
+            if message is None:
+                self._world.report([f"L7 workflow: {sent.message_id} was published, and {consumer} does not have it"])
+                continue
+            payloads = self.sent[sent.topic, sent.message_id]
+            self._world.report(list(laws.payload_was_updated(message, payloads, sent.payload)))
 
     def fall_silent(self, draw: float) -> None:
         """A handler cannot be reached for a while."""
@@ -152,12 +201,56 @@ class Post:
         for key in self._open:
             yield from laws.is_held_by_the_open_run(self._messages[key], workflow)
         yield from laws.is_not_stopped_by_silence(workflow)
+        yield from self._judge_producer(tx, workflow, runs, now, pruned_before)
+        yield from self._read_next(tx, now)
+
+    def _read_next(self, tx: Tx, now: Instant) -> Iterator[str]:
+        """What the workflow and the list of what is upcoming say about its next run."""
+        shown = format_optional(queries.get(tx, FLOW, self._compilations, now=now).next_run)
+        if shown == format_optional(now):
+            return  # messages wait, or a session goes on: what starts at once is not listed
+        ahead = UpcomingHandlers(self._compilations)(tx, now=now, until=INSTANT_MAX, limit=1)
+        ahead += waiting_runs(tx, now=now, until=INSTANT_MAX, limit=LISTED)
+        first = min((item.due_at for item in ahead if item.slug == f"workflow:{FLOW}"), default=None)
+        yield from told_laws.next_start_is_the_first(f"workflow {FLOW}", shown, format_optional(first))
+
+    def _judge_producer(
+        self, tx: Tx, workflow: Workflow, runs: Mapping[int, Run], now: Instant, pruned_before: Instant
+    ) -> Iterator[str]:
+        """Its rows tile time, also if the clock goes back: what was voided then is gone, and is looked for again."""
+        ahead = self._line.ahead(now)
+        there = tx.runs.lock(ahead) if ahead else {}
+        for run_id in ahead:
+            if run_id not in there:
+                self._line.forget(run_id)
+        (producer,) = decode_workflow(workflow.definition).producers
+        rows = [run for run in runs.values() if run.kind == PRODUCER and run.schedule_id == workflow.owner_id]
+        for row in rows:
+            if is_on_grid(producer.timing, row):
+                yield from self._line.note(row)
+        if rows and self._planned_since is None:
+            self._planned_since = min(row.planned_at for row in rows)
+        if self._planned_since is None:
+            return
+        handler = next(
+            one
+            for one in tx.workflows.handlers([workflow.workflow_id])[workflow.workflow_id]
+            if one.name == producer.name
+        )
+        is_busy = workflow.open_run_id is not None and workflow.open_run_id == handler.last_run_id
+        if handler.next_at is not None and not is_busy:
+            # When the clock goes back, what lies before the moment in which that was noticed is taken as decided.
+            self._planned_since = min(self._planned_since, handler.next_at - 1)
+            since = max(self._planned_since, pruned_before)
+            yield from self._line.is_covered(producer.timing, through=handler.next_at - 1, since=since)
 
     def _judge_message(self, after: Message) -> Iterator[str]:
         key = (after.topic, after.consumer, after.message_id)
         before = self._messages.get(key)
         self._messages[key] = after
         yield from laws.moves_by_the_table(before, after)
+        sent = self.sent.get((after.topic, after.message_id), [])
+        yield from laws.payload_is_the_last_published(before, after, sent)
         yield from laws.is_read_by(after, READERS[after.topic])
         times = self.happened[after.message_id]
         if after.consumer != DELIVER:
@@ -188,69 +281,99 @@ class Post:
         if workflow is None:
             return
         tx: Tx = self._world.seen_tx
-        there = tx.messages.by_ids(workflow.workflow_id, [(topic, message_id) for topic, _, message_id in self._open])
-        for topic, consumer, message_id in self._open:
+        ids = [(topic, message_id) for topic, _, message_id in self._messages]
+        there = tx.messages.by_ids(workflow.workflow_id, ids)
+        for key in self._messages:
+            topic, consumer, message_id = key
             found = there.get((topic, message_id), {}).get(consumer)
-            if found != self._messages[topic, consumer, message_id]:
+            is_pruned = found is None and key not in self._open
+            if found != self._messages[key] and not is_pruned:
                 yield f"L7 workflow: message {message_id} of {consumer} changed unnoticed"
 
 
 class WorkflowTenant:
     """The real workflows on one boot, and handlers that do things outside."""
 
-    def __init__(self, post: Post, boot: Boot) -> None:
+    def __init__(self, post: Post, boot: Boot, report: Callable[[Sequence[str]], None], *, has_functions: bool) -> None:
         self._post = post
         self._boot = boot
+        self._report = report
+        self._has_functions = has_functions
         self._workflows = Workflows()
-        self._declare()
+        self._context: FeatureContext
+        if has_functions:
+            self._declare()
 
     async def plug(self, context: FeatureContext) -> FeatureHooks:
-        return await plug_workflows(self._workflows, context)
+        self._context = context
+        hooks = await plug_workflows(self._workflows, context)
+        watched = Watched(hooks.actions[HandlerSpec], self._boot, lambda: self._has_functions, self._report)
+        return hooks._replace(actions={**hooks.actions, HandlerSpec: watched})
 
     async def act(self, act: Act) -> None:
-        flows, post = self._workflows, self._post
+        post = self._post
         match act.what:
             case "publish":
-                again = act.draw < 0.2 and post.named > 0  # whoever got no answer asks again under the same id
+                # Whoever got no answer asks again under the same id. Two at the same time would have no order.
+                again = act.draw < 0.2 and post.named > 0 and f"given-{post.named}" not in post.sending
                 post.named += 0 if again else 1
-                message_id = f"given-{post.named}"
-                await flows.publish(FLOW, [NewMessage(TOPIC, message_id, "1")])
-                post.published(TOPIC, message_id)
+                given = post.sends(TOPIC, f"given-{post.named}", f'"given at {post.now_ms()}"')
+                post.sending.add(given.message_id)
+                await self._publish([given])
+                post.sending.discard(given.message_id)
+                post.published(given)
             case "load":
                 first = post.loads * LOAD
-                await flows.publish(FLOW, [NewMessage(PARCELS, f"parcel-{first + n}", "1") for n in range(LOAD)])
-                post.published(PARCELS, f"parcel-{first}")
+                load = [post.sends(PARCELS, f"parcel-{first + n}", str(n)) for n in range(LOAD)]
+                await self._publish(load)
+                post.published(load[0])
                 post.loads += 1
             case "order":
                 left = [n for n in range(post.loads * LOAD) if f"parcel-{n}" not in post.ordered]
                 if left:
                     parcel = f"parcel-{left[int(act.draw * len(left))]}"
                     post.ordered.add(parcel)
-                    await flows.publish(FLOW, [NewMessage(ORDERS, parcel, "1")])
-                    post.published(ORDERS, parcel)
+                    order = post.sends(ORDERS, parcel, "1")
+                    await self._publish([order])
+                    post.published(order)
             case "down":
                 post.fall_silent(act.draw)
             case "decide":
                 await self._decide(act.draw)
             case "run":
-                await flows.run(FLOW)
+                await self._command(partial(commands.run_now, name=FLOW))
             case "pause":
-                await flows.pause(FLOW)
+                await self._command(partial(commands.pause, name=FLOW))
             case "resume":
-                await flows.resume(FLOW)
+                await self._resume()
 
     async def _decide(self, draw: float) -> None:
         """A person looks outside, and says what became of what nobody knows."""
-        view = await self._workflows.get(FLOW)
-        waiting = view["openRun"]
-        if view["error"] is None:
+        now, compilations = self._context.clock.read().now, self._workflows.compilations
+        view = await self._context.store.read(lambda tx: queries.get(tx, FLOW, compilations, now=now))
+        waiting = view.open_run
+        if view.error is None:
             return
-        if waiting is None or waiting["awaits"] != "uncertain":
-            await self._workflows.resume(FLOW)
+        if waiting is None or waiting.awaits != "uncertain":
+            await self._resume()
             return
-        is_done = any(f"-{waiting['runId']}-" in key for key in self._post.keys)
+        is_done = any(f"-{waiting.run_id}-" in key for key in self._post.keys)
         choice = "skip" if is_done else ("retry", "didNotHappen")[int(draw * 997) % 2]
-        await self._workflows.resolve(FLOW, int(waiting["runId"]), choice)
+        resolve = partial(commands.resolve, name=FLOW, run_id=waiting.run_id, choice=choice, compilations=compilations)
+        await self._command(resolve)
+
+    async def _publish(self, messages: Sequence[NewMessage]) -> None:
+        await self._command(partial(commands.publish_now, name=FLOW, messages=messages))
+
+    async def _resume(self) -> None:
+        tried = await self._workflows.try_out(FLOW)
+        compilations = self._workflows.compilations
+        await self._command(partial(commands.resume, name=FLOW, compilations=compilations, tried_version=tried))
+
+    async def _command(self, command: Callable[..., Any]) -> None:
+        now = self._context.clock.read().now
+        await self._context.store.write(lambda tx: command(tx, now=now))
+        self._context.ring_bell()
 
     def _declare(self) -> None:
         post, flow = self._post, self._workflows.declare(FLOW)
@@ -260,7 +383,8 @@ class WorkflowTenant:
                 return Produced()
             await self._take_time(ctx.handler)
             n = (ctx.state or {"n": 0})["n"] + 1
-            return Produced([Publish(TOPIC, f"found-{n}", n)], state={"n": n})
+            found = post.sends(TOPIC, f"found-{n}", str(n))
+            return Produced([Publish(TOPIC, found.message_id, n)], state={"n": n})
 
         async def prepare(ctx: Context) -> Prepare:
             if ctx.dry_run:

@@ -16,6 +16,7 @@ The first broken law ends the world.
 import asyncio
 import logging
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import copy_context
@@ -23,17 +24,20 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from wakeful.core.errors import Invalid
 from wakeful.core.schedule.labels import queue_of
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.engine.limits import Limits
+from wakeful.features.schedules.rules import Terms
 from wakeful.ports.action import Fire
 from wakeful.ports.clock import Moment
-from wakeful.ports.store import Node, Tx
+from wakeful.ports.store import Node, StoreUnavailable, Tx
 from wakeful.stores.sqlite.connection import connect, open_reader
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.testing.virtual_clock import EPOCH, Wall
 from wakeful.testing.virtual_loop import VirtualLoop, drain
 from worlds import laws
+from worlds.alike import Alike, AlikeDeed, draw_alike, is_one
 from worlds.facts import Notes, read_facts, take_notes
 from worlds.faults import (
     Climate,
@@ -57,7 +61,9 @@ from worlds.laws import Ending, Seen
 from worlds.machine import Machine
 from worlds.meddling import TOUCHES, Meddlers, Meddling, draw_meddling
 from worlds.population import settle_in
-from worlds.system import Assemble, run_on_for
+from worlds.shortages import Shortages
+from worlds.system import ZONE, Assemble, System, run_on_for
+from worlds.told import Reader
 
 NAP: Final = 10 * SECOND
 """A node that is full looks again this soon; sleeping longer is sleeping."""
@@ -95,9 +101,12 @@ class World:
         self.wall = Wall(self.loop)
         self.calendar = Calendar(lambda: self.loop.now_ms)
         self.judge = Judge(self.calendar)
+        self._reader = Reader()
         (self.rng, self.machine_rng, self.handler_rng, commit_rng) = streams(
             seed, "troubles", "machines", "handlers", "commits"
         )
+        (shortage_rng,) = streams(seed, "shortages")
+        self.shortages = Shortages(shortage_rng, climate.shortages)
         self.days_rng, holiday_rng = streams(seed, "own days", "holidays")
         self._holidays = draw_holidays(holiday_rng, days=climate.days, per_day=climate.holidays_per_day)
         self.commit_faults = CommitFaults(commit_rng, probability=climate.crash_per_commit)
@@ -114,6 +123,9 @@ class World:
         meddling_rng, meddlers_rng = streams(seed, "meddling", "meddlers")
         self._meddling = draw_meddling(meddling_rng, climate)
         self.meddlers = Meddlers(meddlers_rng, self, climate)
+        (alike_rng,) = streams(seed, "alike")
+        self._alike = draw_alike(alike_rng, climate) if climate.has_alike else []
+        self.batches: Counter[str] = Counter()  # of runs that were written together (`worlds.plain_law`)
         self.inhabitants = settle_in(seed, climate, self, folder)
         self._machines = [Machine(self, index) for index in range(climate.nodes)]
         self._broken: asyncio.Future[None] = self.loop.create_future()
@@ -144,7 +156,7 @@ class World:
             self.seed, climate.days, climate.nodes, self.judge.looks, self.ticks, self.attempts, rows, self.crashes,
             self.boots, self.meddlers.figures() | {
                 what: count for one in self.inhabitants for what, count in one.figures().items()
-            },
+            } | self.batches,
         )  # fmt: skip
 
     async def _main(self) -> None:
@@ -171,11 +183,14 @@ class World:
         for _ in range(self.rng.randint(2, self.climate.schedules)):
             self._do(Deed(0, "add", 0.0, self._definition(self.rng)))
             await asyncio.sleep(self.rng.random())
-        troubles: list[Trouble | Act | Holidays | Meddling] = [*draw_troubles(self.rng, self.climate, self._definition)]
+        troubles: list[Trouble | Act | Holidays | Meddling | Alike | AlikeDeed] = [
+            *draw_troubles(self.rng, self.climate, self._definition)
+        ]
         near = [trouble.at for trouble in troubles if not isinstance(trouble, Deed)]
         troubles += [act for one in self.inhabitants for act in one.draw_acts(near)]
         troubles += self._holidays
         troubles += self._meddling
+        troubles += self._alike
         for trouble in sorted(troubles, key=lambda trouble: trouble.at):
             await self._until(trouble.at)
             self.say(lambda trouble=trouble: str(trouble))  # type: ignore[misc]
@@ -203,6 +218,7 @@ class World:
         command = f"python -m worlds --seed {self.seed} --days {self.climate.days:g}"
         command += f" --nodes {self.climate.nodes}"
         command += "" if self.climate.meddling_min else " --left-alone"
+        command += " --alike" if self.climate.has_alike else ""
         command += f" --with {','.join(sorted(self.climate.inhabitants)) or 'nobody'}"
         text = "\n  ".join(found[:8])
         self._broken.set_exception(Broken(f"seed {self.seed}, {when}:\n  {text}\nreplay it: {command}"))
@@ -237,6 +253,7 @@ class World:
             now, pruned_before = self.wall.read(), self._true_wall() - kept
             facts = read_facts(self._observer.tx, touched, waiting=self.judge.waiting)
             found += self.judge.look(facts, now=now, pruned_before=pruned_before)
+            found += self._reader.look(self._observer.tx, facts, self.calendar.terms(Terms(default_zone=ZONE)), now)
             found += self._judge_leases(facts.nodes)
             self.meddlers.look(self._observer.tx, touched.others, facts.runs)
             for inhabitant in self.inhabitants:
@@ -324,8 +341,10 @@ class World:
 
     # -- troubles -----------------------------------------------------------------------------------------------------
 
-    def _befall(self, trouble: Trouble | Act | Holidays | Meddling) -> None:
+    def _befall(self, trouble: Trouble | Act | Holidays | Meddling | Alike | AlikeDeed) -> None:
         match trouble:
+            case Alike() | AlikeDeed():
+                self._befall_alike(trouble)
             case Meddling():
                 self.meddlers.begin(trouble)
             case Holidays(dates=dates):
@@ -387,7 +406,7 @@ class World:
         machine = self.somewhere(deed.draw)
         if machine is None:
             return
-        slugs = list(self.slugs)
+        slugs = [slug for slug in self.slugs if not is_one(slug)]
         if deed.what == "cancel":  # what runs or waits
             slugs = [slug for slug in slugs if self.judge.is_open(slug)] or slugs
         if deed.what == "resume":  # people resume what stands still, mostly
@@ -398,6 +417,31 @@ class World:
             slug = f"s{self._named}"
         if slug is not None:
             machine.do(deed, slug)
+
+    def _befall_alike(self, trouble: Alike | AlikeDeed) -> None:
+        machine = self.somewhere(trouble.draw)
+        if machine is None:
+            return
+        if isinstance(trouble, Alike):
+            self._write_alike(trouble, machine)
+        elif trouble.slug in self.slugs:
+            machine.do(trouble.deed, trouble.slug)
+
+    def _write_alike(self, alike: Alike, machine: Machine) -> None:
+        slugs, definition = alike.slugs, alike.definition(self.wall.read())
+
+        async def write(system: System) -> None:
+            self.attended_at.update(dict.fromkeys(slugs, self.loop.now_ms))
+            try:
+                await system.put_many(slugs, definition)
+            except (Invalid, StoreUnavailable) as refused:  # a wrong clock: its time is over
+                why = str(refused)
+                self.say(lambda: f"{alike.name} is refused: {why}")
+            else:
+                self.slugs.update(dict.fromkeys(slugs))
+                self.attended_at.update(dict.fromkeys(slugs, self.loop.now_ms))
+
+        machine.run_errand(write)
 
     def _definition(self, rng: random.Random) -> dict[str, Any]:
         """What a person writes; drawn for the middle of the world, so that single instants fall into it."""

@@ -1,14 +1,18 @@
 """Actions as a Python program writes them: a function, or one of the short forms."""
 
 import inspect
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
+from wakeful.app.plain import plain
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.schedule.actions import ActionSpec, Call, Prompt
 from wakeful.core.schedule.definition_json import action_from_json
-from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.actions.arguments import NotCallable, place_of
+from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
 
 ON_DUE: Final = "on_due"
 
@@ -24,6 +28,28 @@ def register(registry: CallRegistry, function: Callable[..., Any], slug: str) ->
         target = f"{target}#{slug}"
     registry.register(target, function)
     return target
+
+
+def warn_of_replaced_default(function: Callable[..., Any], args: Mapping[str, Any]) -> None:
+    """Warn if the function gets the fire in place of a default, as its only parameter did in 0.2."""
+    try:
+        place = place_of(function, tuple(args))
+    except NotCallable:  # refused when the schedule is written
+        return
+    if place is None or not place.is_default:
+        return
+    name = getattr(function, "__qualname__", type(function).__qualname__)
+    (parameter,) = inspect.signature(function).parameters
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    warnings.warn_explicit(
+        f"{name} gets the fire in '{parameter}', in place of its default; from 0.4 on it keeps its default. "
+        f"Rename the parameter to 'fire', or annotate it: with Fire to get the fire, with any other type to keep the "
+        f"default",
+        DeprecationWarning,
+        filename=getattr(code, "co_filename", "<unknown>"),
+        lineno=getattr(code, "co_firstlineno", 0),
+        module=getattr(function, "__module__", None),
+    )
 
 
 def _refuse_nested(target: object) -> None:
@@ -56,14 +82,18 @@ def action_of(
             raise Invalid(FieldError("isolate", f"{isolate!r} is not a valid value; write 'process', or leave it out"))
         _refuse_nested(value)
         target = value if isinstance(value, str) else register(registry, value, slug)
+        with suppress(UnknownCallable):  # refused when the schedule is written
+            warn_of_replaced_default(registry.resolve(target), args or {})
         return Call(target, args or {}, isolate)  # type: ignore[arg-type]
     if name == "prompt":
-        return Prompt(value, options.pop("agent", "default"), options.pop("session_config", None) or {})
+        config = plain(options.pop("session_config", None) or {}, "session_config")
+        return Prompt(value, options.pop("agent", "default"), config)
     return _spec(name, value)
 
 
-def _spec(name: str, value: Any) -> ActionSpec:
+def _spec(name: str, given: Any) -> ActionSpec:
     """An action given as its short form or as its JSON object; checked either way."""
+    value = plain(given, name)
     if isinstance(value, Mapping):
         return action_from_json(name, value)
     match name:

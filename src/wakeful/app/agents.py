@@ -1,78 +1,114 @@
-"""An app's agents: listed, and tested with a real prompt."""
+"""An app's agents: their programs, and their last turns and sessions from the ledger."""
 
-from contextlib import suppress
-from dataclasses import dataclass
-from typing import Final
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Final, NamedTuple, TypeAlias
 
-from wakeful.app import bootstrap
-from wakeful.app.definitions import Definitions
-from wakeful.core.refusals import NotFound
+from wakeful.core.description import Object
+from wakeful.core.returned import Named, kind, kind_of_object
 from wakeful.core.run.runs import RungName
-from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.agents import agent_records
-from wakeful.features.schedules.views import RunView
+from wakeful.features.money.queries import AgentCost
+from wakeful.features.schedules.run_views import RUN, RunView
 
-TEST_PROMPT: Final = "This is a test of the connection. Reply with one short sentence."
-TEST_SLUG: Final = "agent-test."
-_LOOK: Final = 250
-_OPEN: Final = ("running", "waiting")
+if TYPE_CHECKING:
+    from wakeful.config.agents import Agent as WrittenAgent
+
+VERSION_WAIT: Final = 2.0
+"""Seconds that a list waits for versions; a slower program is listed without a version until it has printed one."""
+
+_RUN: Final = {field.name: field for field in RUN}
+LAST_TURN: Final = Object(
+    "LastTurn",
+    "The latest run that used an agent.",
+    [
+        _RUN["runId"],
+        _RUN["slug"],
+        replace(_RUN["startedAt"], name="at", says="start time"),
+        _RUN["outcome"],
+        _RUN["error"],
+    ],
+    RunView,
+)
+Turn: TypeAlias = Annotated[RunView, kind_of_object(LAST_TURN)]
 
 
 @dataclass(frozen=True, slots=True)
-class AgentView:
-    """One agent of this process, with its last turn and sessions from the ledger."""
+class AgentState:
+    """An agent: configuration and state."""
 
-    name: str
-    proves: RungName
-    last_turn: RunView | None
-    sessions: int
-    turns: tuple[RunView, ...] = ()  # the newest turns, including the last one
-
-
-class Agents(Definitions):
-    """Lists and tests agents."""
-
-    async def agents(self) -> list[AgentView]:
-        """All agents of this process, ordered by name."""
-        here = bootstrap.agents_of(self._open)
-        known = await self._open.store.read(agent_records)
-        return [
-            AgentView(
-                name,
-                here[name].proves,
-                known[name].last_turn if name in known else None,
-                known[name].sessions if name in known else 0,
-                known[name].turns if name in known else (),
-            )
-            for name in sorted(here)
-        ]
-
-    async def test_agent(self, name: str, prompt: str | None = None) -> RunView:
-        """Send a real prompt in a new session: a manual run of a schedule that is removed afterwards."""
-        if name not in bootstrap.agents_of(self._open):
-            raise NotFound(f"there is no agent {name!r}; see: wakeful agents")
-        slug = _slug(name)
-        definition = {
-            "schedule": {"type": "manual"},
-            "prompt": prompt or TEST_PROMPT,
-            "agent": name,
-            "sessionConfig": {"persistSession": False},
-            "timeout": "15m",
-        }
-        await self.put(slug, definition)
-        run_id = await self._command(lambda tx, now: commands.run_now(tx, slug, now=now))
-        self._begin(self._remove_when_over(slug, run_id))
-        return await self._open.store.read(lambda tx: queries.run(tx, run_id))
-
-    async def _remove_when_over(self, slug: str, run_id: int) -> None:
-        """Remove a test's schedule once its run has ended. After a crash it stays until the next test."""
-        while (await self._open.store.read(lambda tx: queries.run(tx, run_id))).outcome in _OPEN:
-            await self._clock.sleep(_LOOK)
-        with suppress(NotFound):  # a person was faster
-            await self._command(lambda tx, now: commands.remove(tx, slug, hooks=self._open.hooks, now=now))
+    name: Annotated[str, kind({"type": "string", "examples": ["default"]})]
+    adapter: Annotated[str, kind({"type": "string", "examples": ["claude"]})]
+    program: Annotated[str | None, "path of its program, or its name if not found; null if it runs none"]
+    version: Annotated[str | None, "as printed by its program; null if unknown"]
+    is_found: Annotated[bool, "false if its program is not installed on this machine", Named("found")]
+    problem: Annotated[str | None, "why it is unusable, and the cure"]
+    proves: Annotated[RungName, "highest rung it can prove"]
+    last_turn: Turn | None
+    turns: Annotated[list[Turn], "the newest five"]
+    sessions: Annotated[int, "number of schedules with a session at this agent"]
+    cost: Annotated[AgentCost, "unknown costs are left out"]
 
 
-def _slug(name: str) -> str:
-    """The schedule that tests this agent."""
-    plain = "".join(char if char.isascii() and (char.isalnum() or char in "._-") else "-" for char in name.lower())
-    return f"{TEST_SLUG}{plain}"[:64]
+class Program(NamedTuple):
+    """The program that an agent runs."""
+
+    adapter: str
+    path: str | None  # its name, if it was not found; None: it runs none
+    version: str | None
+    is_found: bool
+    problem: str | None
+
+
+class MissingProgram(NamedTuple):
+    """That the program of an agent is not installed, and where its path is written."""
+
+    problem: str
+    place: str
+
+
+def missing_programs(agents: "Mapping[str, WrittenAgent]") -> dict[str, MissingProgram]:
+    """The agents in the settings whose program is not installed."""
+    from wakeful.integrations.agents.programs import lacking, place_of, program_of
+
+    programs = {name: program_of(agent) for name, agent in agents.items()}
+    problems = {name: lacking(program) for name, program in programs.items() if program is not None}
+    return {
+        name: MissingProgram(problem, place_of(name, agents[name]))
+        for name, problem in problems.items()
+        if problem is not None
+    }
+
+
+OWN_FUNCTION: Final = Program("call", None, None, True, None)
+"""An agent that is a function of this program."""
+
+
+class Programs:
+    """Finds agents' programs, and asks them for their versions in threads, one call at a time for each program."""
+
+    def __init__(self) -> None:
+        from wakeful.integrations.agents.programs import Versions  # it needs the settings, which few programs have
+
+        self._versions = Versions()
+        self._under_way: dict[str, asyncio.Task[str | None]] = {}
+
+    async def of(self, name: str, written: "WrittenAgent") -> Program:
+        """The program of an agent in the settings."""
+        from wakeful.integrations.agents.programs import find_program, missing, place_of, program_of
+
+        program = program_of(written)
+        if program is None:
+            return Program(written.adapter, None, None, True, None)
+        path, problem = find_program(program), missing(program, place=place_of(name, written))
+        version = None if path is None else await self._version(path)
+        return Program(written.adapter, path or program, version, path is not None, problem)
+
+    async def _version(self, path: str) -> str | None:
+        """The version, if it is known within `VERSION_WAIT`; otherwise the lookup continues in the background."""
+        task = self._under_way.get(path)
+        if task is None:
+            task = self._under_way[path] = asyncio.create_task(asyncio.to_thread(self._versions.of, path))
+            task.add_done_callback(lambda _: self._under_way.pop(path, None))
+        await asyncio.wait({task}, timeout=VERSION_WAIT)
+        return task.result() if task.done() and not task.cancelled() else None

@@ -5,25 +5,31 @@ schedules or with the ledger.
 """
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Final, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Final, Literal, TypeAlias
 
-from wakeful.core.delivery.incidents import Incident
-from wakeful.core.money.prices import NANO, dollars
+from wakeful.app.agents import MissingProgram
+from wakeful.core.returned import At, RunId, returned
+from wakeful.core.run.resources import RESOURCES
 from wakeful.core.run.runs import ERRORS
 from wakeful.core.schedule.actions import Command, Prompt
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.self_scheduling.proposals import Proposal
+from wakeful.core.time.instants import Instant
 from wakeful.features.delivery.alerts import AlertView
 from wakeful.features.delivery.incidents import of_channel
-from wakeful.features.money.queries import BudgetView
+from wakeful.features.money.budget_rows import Brakes
 from wakeful.features.schedules import queries
+from wakeful.features.schedules.approval_texts import Change, changes_of, difference
+from wakeful.features.schedules.approvals import base_of
 from wakeful.features.schedules.health import Finding
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.queries import Choice
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.views import ScheduleView, as_text
+from wakeful.features.schedules.views import ScheduleView, Status, as_text
+from wakeful.ports.meta import Meta
 from wakeful.ports.names import names_of
-from wakeful.ports.outbox import Delivery, public_id
-from wakeful.ports.store import STORE_ID, Tx
+from wakeful.ports.outbox import Deliveries, Delivery, public_id
+from wakeful.ports.store import STORE_ID, RunGlance, Tx
 
 Level: TypeAlias = Literal["bad", "warn", "note"]
 Kind: TypeAlias = Literal[
@@ -42,10 +48,12 @@ Kind: TypeAlias = Literal[
 ]
 
 ITEMS_MAX: Final = 20
+DIFFERENCE_MAX: Final = 80
+"""Characters of each value of a changed field."""
 """How many items of one kind are listed."""
 TEXT_MAX: Final = 160
-CENT: Final = NANO // 100
 PENDING_MAX: Final = 100
+MAKE_ROOM: Final = "Free descriptors, memory, processes or disk space on its machine. It is tried again by itself."
 COVERED: Final = frozenset({"stuck", "invalid", "disabled", "failing", "late", "alerts", "deliveries", "approvals"})
 """Findings whose subjects have separate items."""
 _LEVELS: Final[Sequence[Level]] = ("bad", "warn", "note")
@@ -53,40 +61,27 @@ _LEVELS: Final[Sequence[Level]] = ("bad", "warn", "note")
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """One problem. The ids name what its buttons act on."""
+    """One problem. The ids name what can be acted on."""
 
     kind: Kind
-    level: Level
+    level: Annotated[Level, "note: intended, or forgotten"]
     title: str
     sentence: str
     cure: str | None = None
-    at: Instant | None = None  # since when
+    at: Annotated[At | None, "since when"] = None
     slug: str | None = None
-    run_id: int | None = None
+    run_id: RunId | None = None
     delivery_id: str | None = None
     approval_id: str | None = None
-    alert_id: int | None = None
+    alert_id: str | None = None
     agent: str | None = None
-    status: str | None = None  # of the schedule
-    field: str | None = None  # of the definition, that cures it
-    needed: float | None = None  # the limit that would be enough for one more run
-
-    def to_json(self) -> dict[str, Any]:
-        out = {name: value for name, value in asdict(self).items() if value is not None}
-        for name in ("run_id", "alert_id"):
-            if name in out:
-                out[name] = str(out[name])
-        if self.at is not None:
-            out["at"] = format_instant(self.at)
-        return {_CAMEL.get(name, name): value for name, value in out.items()}
+    status: Status | None = None
+    field: Annotated[str | None, "the field of the definition that cures it"] = None
+    needed: Annotated[float | None, "the limit that would be enough for one more run"] = None
+    by_hand: Annotated[bool, "only a manual run failed"] = False
 
 
-_CAMEL: Final = {
-    "run_id": "runId",
-    "delivery_id": "deliveryId",
-    "approval_id": "approvalId",
-    "alert_id": "alertId",
-}
+ATTENTION: Final = returned(Attention, name="AttentionItem")
 
 
 def worst_first(items: Iterable[Attention]) -> list[Attention]:
@@ -121,29 +116,38 @@ def troubled_schedules(
     views = queries.chosen(tx, Choice(limit=ITEMS_MAX, is_troubled=True), now=now, terms=terms).schedules
     known = tx.schedules.by_slugs([view.slug for view in views])
     latest = tx.runs.latest([row.schedule_id for row in known.values()], limit=3)
-    open_alerts = {alert.slug: alert.row.incident_id for alert in alerts if alert.slug is not None}
-    items: list[Attention] = []
-    for view in views:
-        runs = latest.get(known[view.slug].schedule_id, ()) if view.slug in known else ()
-        failed = next((run for run in runs if run.outcome in ERRORS), None)
-        level: Level = "warn" if view.health == "late" else "bad"
-        sentence, cure = _trouble(view, missing)
-        items.append(
-            Attention(
-                "late" if view.health == "late" else "failing",
-                level,
-                view.slug,
-                sentence,
-                cure,
-                None if failed is None or view.health == "late" else failed.ended_at,
-                view.slug,
-                None if failed is None else failed.run_id,
-                alert_id=open_alerts.get(view.slug),
-                agent=_agent_of(view),
-                status=view.status,
-            )
+    open_alerts = {alert.slug: alert.id for alert in alerts if alert.slug is not None}
+    return [
+        _troubled(
+            view, latest.get(known[view.slug].schedule_id, ()) if view.slug in known else (), open_alerts, missing
         )
-    return items
+        for view in views
+    ]
+
+
+def _troubled(
+    view: ScheduleView, runs: Sequence[RunGlance], open_alerts: Mapping[str, str], missing: Container[str]
+) -> Attention:
+    failed = next((run for run in runs if run.outcome in ERRORS), None)
+    is_late = view.health == "late"
+    starved = next((run for run in runs if run.outcome == "waiting" and run.reason == RESOURCES), None)
+    sentence, cure = _trouble(view, missing)
+    if starved is not None:
+        sentence, cure = f"It cannot begin: {starved.error}", MAKE_ROOM
+    return Attention(
+        "late" if is_late else "failing",
+        "warn" if is_late else "bad",
+        view.slug,
+        sentence,
+        cure,
+        None if failed is None or is_late else failed.ended_at,
+        view.slug,
+        None if failed is None else failed.run_id,
+        alert_id=open_alerts.get(view.slug),
+        agent=_agent_of(view),
+        status=view.status,
+        by_hand=view.failed_by_hand,
+    )
 
 
 def _agent_of(view: ScheduleView) -> str | None:
@@ -155,9 +159,11 @@ def _trouble(view: ScheduleView, missing: Container[str]) -> tuple[str, str]:
     """What is wrong with a schedule, and the cure."""
     error = view.last_error or view.status_reason or "it did not succeed"
     times = view.consecutive_errors
+    if view.failed_by_hand:
+        return f"Its last manual run failed: {error}", "Fix the cause, then run it again, or acknowledge it."
     match view.status:
         case "invalid":
-            return f"Its definition cannot be read: {view.status_reason}", "Correct it with Edit."
+            return f"Its definition cannot be read: {view.status_reason or error}", "Correct it with Edit."
         case "disabled":
             return f"Disabled after {times} errors in a row. The last: {error}", "Fix the cause, then resume it."
         case "done":
@@ -188,43 +194,55 @@ def proposals(tx: Tx, *, now: Instant) -> list[Attention]:
             "approval",
             "warn",
             row.slug,
-            f"The agent {row.owner} wants to {'add' if row.schedule_id is None else 'change'} this schedule.",
+            _wish(row, changes_of(row, base_of(tx, row))),
             "Approve or reject it.",
             row.asked_at,
             row.slug,
             approval_id=row.proposal_id,
             agent=row.owner,
         )
-        for row in tx.proposals.pending(now=now)[:ITEMS_MAX]
+        for row in tx[AgentProposals].pending(now=now)[:ITEMS_MAX]
     ]
 
 
-def letters(tx: Tx, places: Mapping[str, str] | None = None) -> list[Attention]:
-    """Items for dead letters, and for addressees whose oldest message keeps failing. `places`: where `channels.NAME`
-    is written."""
-    store_id = tx.meta.get(STORE_ID) or ""
-    dead = tx.deliveries.page(status="dead", before_id=None, limit=ITEMS_MAX)
+def _wish(row: Proposal, changes: Sequence[Change]) -> str:
+    """What a proposal asks for; `approvals` shows every value."""
+    if row.kind == "run":
+        return f"The agent {row.owner} wants it to run once now."
+    if row.schedule_id is None:
+        return f"The agent {row.owner} wants to add this schedule."
+    differences = "; ".join(difference(change, most=DIFFERENCE_MAX) for change in changes)
+    return f"The agent {row.owner} wants to change this schedule{': ' if differences else ''}{differences}."
+
+
+def letters(tx: Tx, place_of: Callable[[str], str | None]) -> list[Attention]:
+    """Items for dead letters, and for addressees whose oldest message keeps failing. `place_of`: where the address of a
+    channel is written."""
+    store_id = tx[Meta].value(STORE_ID) or ""
+    dead = tx[Deliveries].page(status="dead", before_id=None, limit=ITEMS_MAX)
     failing: dict[int, Delivery] = {}
-    for row in tx.deliveries.page(status="pending", before_id=None, limit=PENDING_MAX):
+    for row in tx[Deliveries].page(status="pending", before_id=None, limit=PENDING_MAX):
         if row.attempts and row.last_error is not None:
             failing[row.addressee_id] = row  # newest first, so the oldest stays
     return [
-        *(_letter(row, store_id, "deadLetter", "bad", "could not be delivered", places or {}) for row in dead),
-        *(_letter(row, store_id, "delivery", "warn", "is still being tried", places or {}) for row in failing.values()),
+        *(_letter(row, store_id, "deadLetter", "bad", "could not be delivered", place_of) for row in dead),
+        *(_letter(row, store_id, "delivery", "warn", "is still being tried", place_of) for row in failing.values()),
     ]
 
 
-def _letter(row: Delivery, store_id: str, kind: Kind, level: Level, state: str, places: Mapping[str, str]) -> Attention:
+def _letter(
+    row: Delivery, store_id: str, kind: Kind, level: Level, state: str, place_of: Callable[[str], str | None]
+) -> Attention:
     text = " ".join(row.text.split())
     shown = text if len(text) <= TEXT_MAX else f"{text[: TEXT_MAX - 1]}…"
     times = "1 attempt" if row.attempts == 1 else f"{row.attempts} attempts"
-    place = places.get(f"channels.{row.channel}")
+    place = place_of(row.channel)
     address = "its address" if place is None else f"its address ({place})"
     return Attention(
         kind,
         level,
         f"Message to {row.channel}",
-        f"“{shown}” {state} after {times}: {row.last_error}",
+        f"“{shown}” {state} after {times}{'' if row.last_error is None else f': {row.last_error}'}",
         f"Correct the channel {row.channel}: {address} or the server behind it. Then send the message again.",
         row.enqueued_at,
         row.slug,
@@ -233,67 +251,11 @@ def _letter(row: Delivery, store_id: str, kind: Kind, level: Level, state: str, 
     )
 
 
-def budgets(
-    views: Sequence[BudgetView],
-    alerts: Sequence[AlertView] = (),
-    *,
-    warn_at: float,
-    estimate: Callable[[BudgetView], int | None] = lambda _view: None,
-) -> list[Attention]:
-    """Budgets that are used up, or nearly. `estimate`: what one more run would cost."""
-    open_alerts = {alert.row.name: alert.row for alert in alerts}
-    near = [view for view in views if view.spent + view.reserved >= view.limit * warn_at][:ITEMS_MAX]
-    return [
-        _budget(view, next(filter(None, map(open_alerts.get, view.incidents)), None), estimate(view)) for view in near
-    ]
-
-
-def _budget(view: BudgetView, alert: Incident | None, estimated: int | None) -> Attention:
-    def amount(value: int) -> str:
-        return f"${dollars(value):,.2f}" if view.unit == "usd" else f"{value:,} tokens"
-
-    used = view.spent + view.reserved
-    is_over = used >= view.limit
-    share = f"{used * 100 // max(view.limit, 1)}%"
-    whose = "all agents" if view.scope == "all" else view.scope.partition(":")[2]
-    name = f"{_PERIODS[view.period]} budget"
-    state = "used up" if is_over else "nearly used up"
-    sentence = f"{name.capitalize()} {state}: {amount(used)} of {amount(view.limit)} ({share})."
-    frees = format_instant(view.frees_at)
-    needed = None if estimated is None else used + estimated
-    if needed is not None and view.unit == "usd":
-        needed += -needed % CENT  # a rounded amount must be enough as well
-    enough = "" if needed is None or not is_over else f": {amount(needed)} is enough for one more run"
-    skipped = f"Runs that cost money are skipped until {frees}. To run them sooner, raise the limit{enough}."
-    is_of_schedule = view.scope.startswith("schedule:")
-    return Attention(
-        "budget",
-        "bad" if is_over else "warn",
-        f"{whose}: {name}",
-        sentence,
-        skipped if is_over else f"It resets at {frees}. Raise the limit if that is too late.",
-        None if alert is None else alert.opened_at,
-        slug=whose if is_of_schedule else None,
-        alert_id=None if alert is None else alert.incident_id,
-        agent=whose if view.scope.startswith("agent:") else None,
-        field=_FIELDS.get((view.unit, view.period)) if is_of_schedule else None,
-        needed=None if needed is None or not is_over else dollars(needed) if view.unit == "usd" else needed,
-    )
-
-
-_PERIODS: Final = {"day": "daily", "month": "monthly"}
-_FIELDS: Final = {
-    ("usd", "day"): "budget.perDay",
-    ("usd", "month"): "budget.perMonth",
-    ("tokens", "day"): "budget.tokensPerDay",
-}
-
-
 def stopped_agents(tx: Tx) -> list[Attention]:
     """Agents that were stopped because of their cost."""
     return [
         Attention("brake", "bad", brake.agent, brake.text, "Look at its runs, then release it.", brake.at, agent=name)
-        for name, brake in tx.budgets.brakes().items()
+        for name, brake in tx[Brakes].all().items()
     ]
 
 
@@ -307,16 +269,16 @@ def incidents(alerts: Sequence[AlertView], items: Sequence[Attention]) -> list[A
         Attention(
             "incident",
             "bad",
-            alert.slug or alert.row.name.partition(":")[2] or alert.row.name,
-            alert.row.text,
+            alert.slug or alert.incident.partition(":")[2] or alert.incident,
+            alert.text,
             None,
-            alert.row.opened_at,
+            alert.opened_at,
             alert.slug,
-            alert.row.run_id,
-            alert_id=alert.row.incident_id,
+            alert.run_id,
+            alert_id=alert.id,
         )
         for alert in alerts
-        if alert.slug not in slugs and alert.row.name not in names and alert.row.incident_id not in covered
+        if alert.slug not in slugs and alert.incident not in names and alert.id not in covered
     ]
 
 
@@ -337,7 +299,8 @@ def other_findings(findings: Sequence[Finding]) -> list[Attention]:
 
 
 def halted_schedules(tx: Tx, *, terms: Terms, now: Instant) -> list[Attention]:
-    """Schedules that a person paused or switched off: intended, or forgotten."""
+    """Schedules that a person paused or switched off: intended, or forgotten. If a manual run of one failed, that is an
+    item as well."""
     paused = queries.chosen(tx, Choice(limit=ITEMS_MAX, status="paused"), now=now, terms=terms).schedules
     disabled = queries.chosen(tx, Choice(limit=ITEMS_MAX, status="disabled"), now=now, terms=terms).schedules
     off = [view for view in disabled if view.health == "off"]
@@ -345,7 +308,11 @@ def halted_schedules(tx: Tx, *, terms: Terms, now: Instant) -> list[Attention]:
     known = tx.schedules.by_slugs([view.slug for view in halted])
     cadences = tx.cadences.lock([row.schedule_id for row in known.values()])
     since = {slug: cadences[row.schedule_id].state_at for slug, row in known.items()}
-    return [
+    latest = tx.runs.latest([row.schedule_id for row in known.values()], limit=3)
+    failed = [
+        _troubled(view, latest.get(known[view.slug].schedule_id, ()), {}, ()) for view in halted if view.failed_by_hand
+    ]
+    return failed + [
         Attention(
             "paused",
             "note",
@@ -362,23 +329,23 @@ def halted_schedules(tx: Tx, *, terms: Terms, now: Instant) -> list[Attention]:
 
 def _halted(view: ScheduleView) -> str:
     if view.status == "paused" and view.next_run is not None and view.status_reason is not None:
-        return f"Paused {view.status_reason}."
+        return f"Paused {view.status_reason or ''}".rstrip() + "."
     if view.status == "paused":
         return "It does not run until it is resumed."
     return "Switched off: it does not run until it is resumed."
 
 
-def missing_programs(problems: Mapping[str, str], places: Mapping[str, str] | None = None) -> list[Attention]:
-    """Agents whose program is not installed, with the cure. `places`: where `agents.NAME` is written."""
+def missing_programs(missing: Mapping[str, MissingProgram]) -> list[Attention]:
+    """Agents whose program is not installed, with the cure."""
     return [
         Attention(
             "agent",
             "bad",
             f"Agent {name}",
-            f"{problem[:1].upper()}{problem[1:]}.",
-            f"Install it, or correct its path in {(places or {}).get(f'agents.{name}', 'wakeful.toml')}; then test the "
-            "agent. Its schedules fail until it works.",
+            f"{program.problem[:1].upper()}{program.problem[1:]}.",
+            f"Install it, or correct its path in {program.place}; then test the agent. Its schedules fail until it "
+            "works.",
             agent=name,
         )
-        for name, problem in sorted(problems.items())
+        for name, program in sorted(missing.items())
     ]

@@ -2,23 +2,28 @@
 
 import json
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from wakeful.app.action_forms import action_of
 from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import changed, definition_options
+from wakeful.app.timing_forms import GivenTiming, timing_of
 from wakeful.app.values import Guard, New, WrittenSchedule
+from wakeful.app.with_cost import with_cost
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition import Definition, check_slug
 from wakeful.core.schedule.definition_json import definition_from_json, definition_from_parts, is_same_work
 from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import resolve
+from wakeful.core.time.timing_json import timing_to_json
 from wakeful.engine.batch import Batcher
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import Checked, check
-from wakeful.features.schedules.rules import Terms
+from wakeful.features.schedules.checks import Checked, check, refuse_excluded
 from wakeful.features.schedules.upcoming import next_times
-from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
@@ -45,6 +50,42 @@ class Definitions(AppLifecycle):
         self._puts = Batcher(self._put_many)
         await self.add_many(self._declared)
 
+    async def add(
+        self,
+        slug: str | None,
+        timing: GivenTiming,
+        *,
+        call: str | Callable[..., Any] | None = None,
+        command: Sequence[str] | Mapping[str, Any] | None = None,
+        http: str | Mapping[str, Any] | None = None,
+        prompt: str | None = None,
+        event: str | Mapping[str, Any] | None = None,
+        dispatch: Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
+        isolate: str | None = None,
+        **options: Any,
+    ) -> str:
+        """Add a schedule, or update the one with that slug, keeping its state; returns the slug.
+
+        The timing may be text, such as `"weekdays at 9:00"`. Exactly one of call, command, http, prompt, dispatch and
+        event says what to do; with none of them the `on_due` handler is called. Options are those of a definition in
+        snake_case: catch_up, max_lateness, overlap, timeout, on_crash, retry, max_consecutive_errors, active_hours,
+        stagger, lane, enabled and so on.
+
+        `retries=3` is short for a `retry` with exponential backoff: after 10 s (or `retry_delay`), then twice as long
+        each time, at most an hour. `retry_on` and `give_up_on` take exception types raised by a call.
+        """
+        given = {
+            **{"call": call, "command": command, "http": http, "prompt": prompt, "event": event},
+            "dispatch": dispatch,
+        }
+        name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
+        what = {kind: value for kind, value in given.items() if value is not None}
+        action = action_of(self._registry, name, what, args, isolate, options)
+        new = New(name, timing, action, definition_options(options))
+        await self._put(self._check_new(new, self._clock.read().now))
+        return name
+
     async def add_many(self, schedules: Iterable[New]) -> list[str]:
         """Add or update many schedules; all are checked before any is written."""
         given = list(schedules)
@@ -57,11 +98,7 @@ class Definitions(AppLifecycle):
                     raise put
         return slugs
 
-    async def put(self, slug: str, definition: Mapping[str, Any]) -> commands.Put:
-        """Write a definition in its JSON form."""
-        return await self._put(self._read(slug, definition, self._clock.read().now))
-
-    async def write(
+    async def _write(
         self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> WrittenSchedule:
         """Write a definition in its JSON form and read it back, in one transaction; a rehearsal changes nothing."""
@@ -76,11 +113,11 @@ class Definitions(AppLifecycle):
                 raise put
             if guard is not None and stored is None and not put.is_created:
                 guard(locked(tx, slug))  # there was no row to lock, and another node created it first
-            return _read_back(tx, put, now, checked.warnings, is_rehearsal, self.terms)
+            return self._read_back(tx, put, now, checked.warnings, is_rehearsal)
 
         return await self._write_or_rehearse(write, is_rehearsal)
 
-    async def put_all(self, definitions: Mapping[str, Any], *, then: Callable[[Tx, Instant], T]) -> T:
+    async def _put_all(self, definitions: Mapping[str, Any], *, then: Callable[[Tx, Instant], T]) -> T:
         """Write definitions in their JSON form, by slug, and call `then`, in one transaction: all or none."""
         now = self._clock.read().now
         checked = [self._read(slug, definition, now) for slug, definition in definitions.items()]
@@ -93,54 +130,58 @@ class Definitions(AppLifecycle):
 
         return await self._command(write)
 
-    async def patch(
-        self, slug: str, changes: Mapping[str, Any], *, guard: Guard | None = None, is_rehearsal: bool = False
+    async def _patch(
+        self,
+        slug: str,
+        changes: Mapping[str, Any],
+        *,
+        replaced: Mapping[str, Any] = MappingProxyType({}),
+        guard: Guard | None = None,
+        if_version: int | None = None,
+        is_rehearsal: bool = False,
     ) -> WrittenSchedule:
-        """Merge changes into a definition (RFC 7396, by its JSON names) and read it back, in one transaction."""
+        """Merge changes into a definition (RFC 7396, by its JSON names), and read it back, in one transaction. The
+        fields in `replaced` are not merged."""
         warnings: tuple[str, ...] = ()
 
         def edit(schedule: Schedule, now: Instant) -> Checked:
             nonlocal warnings
             if guard is not None:
                 guard(schedule)
-            checked = self._read(slug, changed(json.loads(schedule.definition), changes), now)
+            checked = self._read(slug, changed({**json.loads(schedule.definition), **replaced}, changes), now)
             warnings = checked.warnings
             return checked
 
         def write(tx: Tx, now: Instant) -> WrittenSchedule:
-            put = commands.change(tx, slug, edit, hooks=self._open.hooks, now=now, if_version=None)
-            return _read_back(tx, put, now, warnings, is_rehearsal, self.terms)
+            put = commands.change(tx, slug, edit, hooks=self._open.hooks, now=now, if_version=if_version)
+            return self._read_back(tx, put, now, warnings, is_rehearsal)
 
         return await self._write_or_rehearse(write, is_rehearsal)
 
     async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
-        """Change fields of a definition, by their JSON names in snake_case; None resets a field to its default."""
-        options, hooks = definition_options(changes), self._open.hooks
-
-        def edit(schedule: Schedule, now: Instant) -> Checked:
-            return self._read(slug, changed(json.loads(schedule.definition), options), now)
-
-        await self._command(
-            lambda tx, now: commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version)
+        """Change fields of a definition, by their JSON names in snake_case; None resets a field to its default.
+        `schedule` is a timing, text, or an object in its JSON form."""
+        options = definition_options(changes)
+        timing = options.get("schedule")
+        replaced = (
+            {} if isinstance(timing, str | Mapping | None) else {"schedule": self._written(options.pop("schedule"))}
         )
+        await self._patch(slug, options, replaced=replaced, if_version=if_version)
 
-    def checked(self, slug: str, definition: Any) -> Definition:
+    def _checked(self, slug: str, definition: Any) -> Definition:
         """The definition that this JSON would become; raises `Invalid` if it would be refused."""
-        return self._read(slug, definition, self._clock.read().now).definition
+        checked = self._read(slug, definition, self._clock.read().now)
+        refuse_excluded(checked)
+        return checked.definition
 
-    @property
-    def hooks(self) -> EngineHooks:
-        """What commands on schedules need from the engine."""
-        return self._open.hooks
-
-    @property
-    def default_zone(self) -> str:
-        """The time zone of definitions that name none."""
-        return self._open.conditions.default_zone
+    def _written(self, timing: object) -> dict[str, Any]:
+        """A timing in its JSON form; a delay counts from now."""
+        now, zone = self._clock.read().now, self._open.conditions.default_zone
+        return timing_to_json(resolve(timing_of(timing, now=now, default_zone=zone), now=now, default_zone=zone))
 
     async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
         """Run a command in one transaction, then let the engine look again."""
-        parts, now = self._open, self._clock.read().now
+        parts, now = self._in_use, self._clock.read().now
         result = await parts.store.write(lambda tx: command(tx, now))
         parts.engine.ring_bell()
         return result
@@ -156,11 +197,8 @@ class Definitions(AppLifecycle):
         except _Rehearsed as rehearsed:
             return rehearsed.written
 
-    async def _add(self, new: New) -> None:
-        """Add or update a schedule; many callers share a commit."""
-        await self._put(self._check_new(new, self._clock.read().now))
-
     async def _put(self, checked: Checked) -> commands.Put:
+        """Add or update a schedule; many callers share a commit."""
         put = await self._puts.submit(checked)
         if isinstance(put, Invalid):
             raise put
@@ -185,7 +223,8 @@ class Definitions(AppLifecycle):
 
     def _check_new(self, new: New, now: Instant) -> Checked:
         zone = self._open.conditions.default_zone
-        definition = definition_from_parts(new.slug, new.timing, new.action, new.options, default_zone=zone)
+        timing = timing_of(new.timing, now=now, default_zone=zone)
+        definition = definition_from_parts(new.slug, timing, new.action, new.options, default_zone=zone)
         return self._check(definition, now)
 
     def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
@@ -211,6 +250,15 @@ class Definitions(AppLifecycle):
         self._warn(definition.slug, checked)
         return checked
 
+    def _read_back(
+        self, tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool
+    ) -> WrittenSchedule:
+        terms = self._terms
+        view = queries.get(tx, put.slug, now=now, terms=terms, compiled=put.compiled)
+        times = next_times(tx, put.slug, now=now, after=now, count=NEXT_TIMES, terms=terms) if is_rehearsal else []
+        view = with_cost(tx, view, terms=terms, money=self._money.terms, now=now)
+        return WrittenSchedule(view, put.is_created, warnings, tuple(times), is_rehearsal)
+
     def _warn(self, slug: str, checked: Checked) -> None:
         for warning in checked.warnings:
             log.warning("%s: %s", slug, warning)
@@ -218,6 +266,8 @@ class Definitions(AppLifecycle):
 
 def _is_same_but_slug(new: New, other: New) -> bool:
     is_same = new.options is other.options or not (new.options or other.options)
+    if isinstance(new.timing, str) or isinstance(other.timing, str):
+        return is_same and new.timing == other.timing and new.action is other.action
     return is_same and is_same_work(new.timing, new.action, other.timing, other.action)
 
 
@@ -230,11 +280,3 @@ def locked(tx: Tx, slug: str) -> Schedule | None:
     # Read again under the lock: another node may have edited or removed it between the two statements.
     schedule = tx.schedules.by_ids([schedule.schedule_id])[schedule.schedule_id]
     return schedule if schedule.deleted_at is None else None
-
-
-def _read_back(
-    tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool, terms: Terms
-) -> WrittenSchedule:
-    view = queries.get(tx, put.slug, now=now, terms=terms, compiled=put.compiled)
-    times = next_times(tx, put.slug, now=now, after=now, count=NEXT_TIMES, terms=terms) if is_rehearsal else []
-    return WrittenSchedule(view, put.is_created, warnings, tuple(times))

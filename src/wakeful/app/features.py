@@ -34,4 +34,5 @@ async def plug_workflows(workflows: Workflows, context: FeatureContext) -> Featu
         every_min=lambda: context.terms.value.limits.every_min,
         ring_bell=context.ring_bell,
         listener=context.listener,
+        process=context.identity,
     )

@@ -3,16 +3,23 @@
 from collections.abc import Sequence
 from typing import Final
 
+from wakeful.app.bootstrap.cron_rules import still_concerned
+from wakeful.core.http_headers import left_out
 from wakeful.core.time.instants import DAY, Instant, format_instant
 from wakeful.core.workflow.rows import HandlerRun, Workflow
 from wakeful.features.delivery.inbound import InboundFinding
 from wakeful.features.heartbeat.queries import heartbeat_view
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
+from wakeful.features.money.unpriced import Unpriced
 from wakeful.features.schedules.compiled import calendar_named, slots_named
 from wakeful.features.schedules.health import Finding
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
+from wakeful.features.workflows import loading
 from wakeful.features.workflows.modules import Fault
 from wakeful.observe.tracing import TracingTrouble
+from wakeful.ports.outbox import Deliveries
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import Waiting
 
@@ -24,6 +31,10 @@ TRACING: Final = "tracing"
 SLOTS: Final = "slots"
 APPROVALS: Final = "approvals"
 CALENDARS: Final = "calendars"
+HEADERS: Final = "headers"
+HEADER_SCHEDULES_MAX: Final = 1_000
+BUDGETS: Final = "budgets"
+CRON: Final = "cron"
 CALENDAR_SCHEDULES_MAX: Final = 1_000
 SLOT_SCHEDULES_MAX: Final = 1_000
 
@@ -33,7 +44,7 @@ def missing_slots(tx: Tx) -> list[Finding]:
     schedules = tx.schedules.naming_slot(after_id=0, limit=SLOT_SCHEDULES_MAX)
     if not schedules:
         return []
-    known = {slot.name for slot in tx.slots.all()}
+    known = {slot.name for slot in tx[QuotaSlots].all()}
     missing: dict[str, list[str]] = {}
     for schedule in schedules:
         for name in slots_named(schedule):
@@ -69,12 +80,45 @@ def _unread(fault: str, users: Sequence[str]) -> Finding:
     named = ", ".join(users[:NAMED_MAX]) + (" and others" if len(users) > NAMED_MAX else "")
     verb = "names" if len(users) == 1 else "name"
     cure = "correct the file; it is reloaded automatically"
-    return Finding(CALENDARS, "warn", f"{fault}; {named} {verb} it, and it excludes nothing", cure, list(users))
+    return Finding(CALENDARS, "warn", f"{fault}; {named} {verb} it, and it excludes nothing", cure, list(users) or ())
+
+
+def headers(tx: Tx) -> list[Finding]:
+    """Definitions of 0.2 with headers that only the connection may set."""
+    schedules = tx.schedules.with_own_headers(after_id=0, limit=HEADER_SCHEDULES_MAX)
+    workflows = tx.workflows.page(after=None, limit=HEADER_SCHEDULES_MAX)
+    stored = [("schedule", row.slug, row.definition) for row in schedules]
+    stored += [("workflow", row.name, row.definition) for row in workflows if '"headers":{' in row.definition]
+    found = [(kind, slug, names) for kind, slug, definition in stored if (names := left_out(definition))]
+    return [
+        Finding(
+            HEADERS,
+            "warn",
+            f"{slug} is sent without the headers {', '.join(names)} of its definition: the connection sets them",
+            f"remove them from the {kind}",
+            [slug],
+        )
+        for kind, slug, names in found[:NAMED_MAX]
+    ]
+
+
+def replanned(tx: Tx) -> list[Finding]:
+    """Cron expressions that this version reads in another way than the one that planned them."""
+    concerned = still_concerned(tx)
+    if not concerned:
+        return []
+    named = ", ".join(concerned[:NAMED_MAX]) + (" and others" if len(concerned) > NAMED_MAX else "")
+    sentence = (
+        f"a range of one value with a step is now read as this value, as cron does (7-7/1 is 7, not 7 to 23); "
+        f"what has one was replanned: {named}"
+    )
+    cure = "check the times: wakeful next; then write the value alone in the expression (7)"
+    return [Finding(CRON, "warn", sentence, cure, list(concerned[:NAMED_MAX]) or ())]
 
 
 def proposals(tx: Tx, *, now: Instant) -> Finding:
     """Whether an agent's proposal waits for a person."""
-    waiting = tx.proposals.pending(now=now)
+    waiting = tx[AgentProposals].pending(now=now)
     if not waiting:
         return Finding(APPROVALS, "ok", "nothing is waiting for approval")
     named = ", ".join(f"{row.slug} (by {row.owner})" for row in waiting[:NAMED_MAX])
@@ -87,7 +131,7 @@ def proposals(tx: Tx, *, now: Instant) -> Finding:
 
 def dead_letters(tx: Tx) -> Finding:
     """Whether any delivery to a person was given up."""
-    counts = {channel: count.get("dead", 0) for channel, count in tx.deliveries.open_counts().items()}
+    counts = {channel: count.get("dead", 0) for channel, count in tx[Deliveries].open_counts().items()}
     dead = {channel: count for channel, count in sorted(counts.items()) if count}
     if not dead:
         return Finding("deliveries", "ok", "no dead letters")
@@ -135,6 +179,12 @@ def unloaded_modules(faults: Sequence[Fault]) -> list[Finding]:
     ]
 
 
+def unloaded_workflows(tx: Tx, *, now: Instant) -> list[Finding]:
+    """Python workflows that wait because no process that ticks has loaded their functions."""
+    waiting = loading.unloaded(tx, now=now)[:NAMED_MAX]
+    return [Finding(WORKFLOWS, "warn", found.sentence, found.cure, [found.workflow]) for found in waiting]
+
+
 def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
     """Topics whose oldest pending message has waited for more than a day."""
     waiting = tx.messages.waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
@@ -161,6 +211,20 @@ def _stopped(workflow: Workflow, run: HandlerRun | None) -> Finding:
         command = f"wakeful workflows resolve {workflow.name} {run.run_id} retry|didNotHappen|skip"
         cure = f"find out what happened, then: {command}"
     return Finding(WORKFLOWS, "warn", f"{workflow.name} has stopped: {workflow.error}", cure, [workflow.name])
+
+
+def unpriced(agents: Sequence[Unpriced]) -> list[Finding]:
+    """Agents of unknown cost, to which limits in dollars cannot apply."""
+    return [
+        Finding(BUDGETS, "ok", f"{agent.sentence}; this is allowed")
+        if agent.is_allowed
+        else Finding(BUDGETS, "warn", agent.sentence, _priced(agent.cure), list(agent.slugs) or ())
+        for agent in agents[:NAMED_MAX]
+    ]
+
+
+def _priced(cure: str) -> str:
+    return f'{cure}; or allow it: unpriced = "allow" under [budgets], or wakeful budget set … --unpriced allow'
 
 
 def budget(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> Finding:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 from wakeful.app.bootstrap import resolve_zone
-from wakeful.core.errors import FieldError, Invalid
+from wakeful.app.plain import plain_options
+from wakeful.core.fields import Fields
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 
 
@@ -17,17 +19,17 @@ class Heartbeat:
 
     Raises `Invalid` with every error."""
 
-    every: str = "30m"
+    every: str | timedelta = "30m"
     agent: str = "default"
     session: Literal["keep", "fresh"] = "keep"
     model: str | None = None
     prompt: str | None = None
-    active_hours: Mapping[str, str] | None = None  # start, end, timezone
+    active_hours: Mapping[str, Any] | None = None  # start, end, timezone
     ack_token: str = "HEARTBEAT_OK"  # noqa: S105 - what an agent replies when there is nothing to report
     ack_chars_max: int = 300
     ack_match: Literal["edges", "anywhere"] = "edges"
     check: Mapping[str, Any] | None = None  # {"command": {"argv": [...]}} or {"http": {"url": ...}}, and "on_error"
-    spacing_min: str = "10s"
+    spacing_min: str | timedelta = "10s"
     turns_per_hour_max: int = 60
     enabled: bool = True
     home: str | Path | None = None
@@ -44,24 +46,15 @@ class Heartbeat:
 
     def _written(self) -> dict[str, Any]:
         names = (name for name in Heartbeat.__slots__ if name != "home")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
+        return plain_options({name: value for name in names if (value := getattr(self, name)) is not None})
 
 
 def _read(written: Mapping[str, Any]) -> Any:
     # Imported here, not above, so that an app without a heartbeat does not load the settings reader.
-    from pydantic import ValidationError
+    from wakeful.config.table import read_table
+    from wakeful.config.tables import HEARTBEAT
 
-    from wakeful.config.messages import faults_of
-    from wakeful.config.model import Heartbeat as Table
-
-    try:
-        return Table.model_validate(written)
-    except ValidationError as error:
-        details = error.errors(include_url=False)
-    raise Invalid(
-        *(
-            FieldError(".".join(map(str, place)), message)
-            for detail in details
-            for place, message in faults_of(detail, written)
-        )
-    )
+    fields = Fields(written)
+    table = read_table(HEARTBEAT, fields)
+    fields.finish()
+    return table

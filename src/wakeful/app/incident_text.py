@@ -1,6 +1,10 @@
 """The text of an alert: the explanation from `why`, the fix, and how to resume what was disabled."""
 
+from typing import Final
+
+from wakeful.app.attention import MAKE_ROOM
 from wakeful.core.delivery.incidents import FAILING, Incident
+from wakeful.core.run.resources import RESOURCES
 from wakeful.core.schedule.health import is_disabled_by_errors
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Once
@@ -12,7 +16,11 @@ from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.why import why
 from wakeful.features.schedules.why_times import shorten
 from wakeful.ports.names import names_of
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Schedule, Tx
+
+LATEST: Final = 3
+"""Its open run is among them."""
 
 
 def explained(
@@ -52,6 +60,9 @@ def _schedule(
         return IncidentText(incident.text, slug, is_off=True)
     compiled = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     sentence = why(tx, slug, at=None, now=now, terms=terms, ledger_days=ledger_days).sentence
+    latest = tx.runs.latest([schedule.schedule_id], limit=LATEST)[schedule.schedule_id]
+    if any(run.outcome == "waiting" and run.reason == RESOURCES for run in latest):
+        return IncidentText(f"it cannot begin. {sentence} {MAKE_ROOM}", slug)
     return IncidentText(_text(incident, sentence, _cure(slug, state, compiled)), slug)
 
 
@@ -65,7 +76,7 @@ def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> Inciden
 
 
 def _slot(tx: Tx, incident: Incident, name: str) -> IncidentText:
-    is_off = name not in tx.slots.by_names([name])
+    is_off = name not in tx[QuotaSlots].by_names([name])
     cure = f"check its key, address and plan; `wakeful slots resume {name}` retries it immediately"
     return IncidentText(f"{incident.text}. To fix it: {cure}.", f"slot:{name}", is_off)
 

@@ -10,24 +10,25 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack, cast
 
 from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
-from wakeful.app.delivery import Delivering, MakeChannels
+from wakeful.app.chat_decisions import decide_by_chat
+from wakeful.app.delivery import DeliveryFeature
 from wakeful.app.features import plug_heartbeat, plug_workflows
 from wakeful.app.heartbeat_settings import Heartbeat
 from wakeful.app.incident_text import explained
 from wakeful.app.money import Budgets, plug_money
+from wakeful.app.options import Host, Options, refuse_unknown
 from wakeful.app.run_endings import RunEndings
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
-from wakeful.app.values import MakeListener, MakeService, MakeSink, New, Watched
+from wakeful.app.values import MakeService, New
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.delivery.retries import DeliveryLimits
-from wakeful.core.refusals import NotStarted
-from wakeful.core.run.effects import ChatDecision
-from wakeful.core.schedule.exclude import Exclude
+from wakeful.core.refusals import Conflict, NotStarted
+from wakeful.core.run.effects import Alert, ChatDecision
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration
@@ -36,21 +37,25 @@ from wakeful.engine.limits import Limits
 from wakeful.features.delivery.incident_watch import IncidentText
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.money.feature import Money
-from wakeful.features.schedules.restored_store import Forgo, adopt_copy
-from wakeful.features.schedules.rules import AgentLane, Terms
+from wakeful.features.schedules.health import Finding
+from wakeful.features.schedules.restored_store import Forgo, adopt_copy, take_found_older
+from wakeful.features.schedules.rules import Terms
 from wakeful.features.workflows.feature import Workflows
+from wakeful.features.workflows.python import WorkflowCommands
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.call import CallAgent
 from wakeful.integrations.calendars.files import CalendarFiles
 from wakeful.observe.following import Following
 from wakeful.observe.relay import Relay
 from wakeful.observe.tracing import Tracing
-from wakeful.ports.action import Withholds
 from wakeful.ports.agent import Agent, Toolbox
 from wakeful.ports.clock import Clock, Moment
-from wakeful.ports.handlers import BackgroundService, FeatureHooks, OnSettings
+from wakeful.ports.handlers import BackgroundService, FeatureHooks
 from wakeful.ports.live import Live
 from wakeful.ports.store import Store, Tx
+
+if TYPE_CHECKING:
+    from wakeful.features.quota.feature import Quota
 
 OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
 Assemble: TypeAlias = Callable[[Store, Clock, bootstrap.Setup], Awaitable[bootstrap.Parts]]
@@ -60,109 +65,77 @@ class AppLifecycle:
     """Configures, starts and stops an app. The other parts of the Python API inherit from it."""
 
     def __init__(
-        self,
-        store: str | Path = "wakeful.db",
-        *,
-        timezone: str = "local",
-        concurrency_max: int = 64,
-        shutdown_grace: str = "30s",
-        every_min: str = "10s",
-        agent_interval_min: str = "60m",
-        ledger_days: int = 90,
-        standby: bool = False,
-        agent_lane: AgentLane = "serial",
-        exclude: Exclude | Mapping[str, Any] | None = None,
-        labels: Sequence[str] = (),
-        tick: bool = True,
-        name: str | None = None,
-        clock: Clock | None = None,
-        agents: bootstrap.Agents | None = None,
-        receipts_at: str | None = None,
-        api_at: str | None = None,
-        withholds: Withholds | None = None,
-        home: str | None = None,
-        sink: MakeSink | None = None,
-        stream: Watched | None = None,
-        listener: MakeListener | None = None,
-        redact: Callable[[str], str] | None = None,
-        background: MakeService | None = None,
-        features: Sequence[bootstrap.MakeFeature] = (),
-        workflow_modules: Sequence[str] = (),
-        workflow_folder: Path | None = None,
-        heartbeat: Heartbeat | HeartbeatFeature | None = None,
-        channels: MakeChannels | None = None,
-        delivery: DeliveryLimits | None = None,
-        alerts: AlertTerms | None = None,
-        budgets: Budgets | Money | None = None,
-        self_scheduling: SelfSchedulingTerms | None = None,
-        otel: str | None = None,
+        self, store: str | Path = "wakeful.db", *, host: Host | None = None, **options: Unpack[Options]
     ) -> None:
-        given = Changes(
-            timezone=timezone,
-            concurrency_max=concurrency_max,
-            shutdown_grace=shutdown_grace,
-            every_min=every_min,
-            agent_interval_min=agent_interval_min,
-            ledger_days=ledger_days,
-            standby=standby,
-            agent_lane=agent_lane,
-            exclude=exclude,
-            labels=labels,
-        )
-        calendars = CalendarFiles(Path(home or "."))
-        config = changed(RuntimeConfig(Limits(), Terms(calendars=calendars)), given)
+        refuse_unknown(options)
+        self._url, self._host = str(store), host or Host()
         self._registry = CallRegistry()
-        self._setup = bootstrap.Setup(
-            registry=self._registry,
-            limits=config.limits,
-            terms=config.terms,
-            name=name,
-            agents=agents,
-            features=features,
-            receipts_at=receipts_at,
-            api_at=api_at,
-            home=home,
-            withholds=withholds,
-            redact=redact,
-        )
-        self._url = str(store)
-        self._make_sink = sink
-        self._watched = stream
-        self._make_listener = listener
-        self._make_services = [] if background is None else [background]
+        self._setup = self._setup_of(options)
         self._services: list[BackgroundService] = []
+        self._make_services = [] if self._host.background is None else [self._host.background]
+        self._more_findings: list[Callable[[], Finding]] = []  # of what runs beside the app, for its health
         self._side_tasks: set[asyncio.Task[None]] = set()
-        self._workflows = Workflows(modules=workflow_modules, folder=workflow_folder)
-        self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
-        self._has_heartbeat = heartbeat is not None
-        self._money = budgets.feature() if isinstance(budgets, Budgets) else budgets or Money()
+        self._plug_in(options)
         self._own_agents: dict[str, str] = {}  # agents that are functions: their name in the registry, by agent
-        self._tracing = Tracing(otel, name or socket.gethostname(), redact)
-        self._delivering = Delivering(
-            channels,
-            delivery or DeliveryLimits(),
-            alerts or AlertTerms(),
-            explain=self._explain,
-            ack_token=lambda: self._heartbeat.terms.ack.token,
-            shared=lambda: self._money.terms.shared,
-            is_traced=lambda: self._tracing.is_on,
-        )
-        self._self_scheduling = Live(self_scheduling or SelfSchedulingTerms())
+        self._self_scheduling = Live(options.get("self_scheduling") or SelfSchedulingTerms())
         self._bus = Bus()
         self._run_endings = RunEndings()
-        self._ticks = tick
+        self._ticks = options.get("tick", True)
+        clock = options.get("clock")
         self._has_own_clock = clock is not None
         self._clock: Clock = clock or SystemClock()
         self._declared: list[New] = []
         self._parts: bootstrap.Parts | None = None
         self._ending: bootstrap.Parts | None = None  # set during the grace period of a shutdown
 
+    def _setup_of(self, options: Options) -> bootstrap.Setup:
+        host, home = self._host, options.get("home")
+        terms = Terms(calendars=CalendarFiles(Path(home or ".")))
+        given = {name: value for name, value in options.items() if name in Changes.__annotations__}
+        config = changed(RuntimeConfig(Limits(), terms), cast(Changes, {"timezone": "local", **given}))
+        return bootstrap.Setup(
+            registry=self._registry,
+            limits=config.limits,
+            terms=config.terms,
+            name=options.get("name"),
+            agents=options.get("agents"),
+            features=options.get("features", ()),
+            receipts_at=host.receipts_at,
+            api_at=host.api_at,
+            home=None if home is None else str(home),
+            withholds=host.withholds,
+            redact=host.redact,
+        )
+
+    def _plug_in(self, options: Options) -> None:
+        """The features that every app has."""
+        heartbeat, budgets = options.get("heartbeat"), options.get("budgets")
+        self._workflows = Workflows(
+            modules=options.get("workflow_modules", ()),
+            folder=self._host.workflow_folder,
+            operations=self._workflow_operations,
+        )
+        self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
+        self._has_heartbeat = heartbeat is not None
+        self._money = budgets.feature() if isinstance(budgets, Budgets) else budgets or Money()
+        node = options.get("name") or socket.gethostname()
+        self._tracing = Tracing(options.get("otel"), node, self._host.redact)
+        self._delivery = DeliveryFeature(
+            options.get("channels"),
+            options.get("delivery") or DeliveryLimits(),
+            options.get("alerts") or AlertTerms(),
+            explain=self._explain,
+            ack_token=lambda: self._heartbeat.terms.ack.token,
+            shared=lambda: self._money.terms.shared,
+            is_traced=lambda: self._tracing.is_on,
+        )
+
     # Tests on a virtual clock replace these.
     _open_store: OpenStore = staticmethod(bootstrap.open_store)
     _assemble: Assemble = staticmethod(bootstrap.assemble)
 
     @contextmanager
-    def moved_to(self, clock: Clock, open_store: OpenStore, assemble: Assemble) -> Iterator[None]:
+    def _moved_to(self, clock: Clock, open_store: OpenStore, assemble: Assemble) -> Iterator[None]:
         """Start on another clock, store and actions inside this context. Only channels and workflow handlers that are
         functions of this program are used, and nothing is traced. For tests on a virtual clock."""
         before, endpoint = (self._clock, self._has_own_clock), self._tracing.endpoint
@@ -170,7 +143,7 @@ class AppLifecycle:
         self._open_store, self._assemble = open_store, assemble
         self._tracing.endpoint = None
         try:
-            with self._delivering.own_channels_only(), self._workflows.python_only():
+            with self._delivery.own_channels_only(), self._workflows.python_only():
                 yield
         finally:
             self._clock, self._has_own_clock = before
@@ -186,9 +159,10 @@ class AppLifecycle:
             self._clock = clock
         try:
             self._parts = parts = await self._assemble(store, self._clock, self._complete_setup(store, poll))
-            self._money.on_change = lambda: parts.engine.publish_terms(self._delivering.terms_hash)
+            self._money.on_change = lambda: parts.engine.publish_terms(self._delivery.terms_hash)
             self._money.on_change()
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
+            await bootstrap.replan_if_cron_rules_changed(parts, self._clock.read().now)
             also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
 
             async def adopt(now: Instant) -> None:
@@ -203,20 +177,31 @@ class AppLifecycle:
                 self._services.append(service)
                 await service.start()
             if self._ticks:
+                await self._report_older(parts)
                 await parts.engine.start()
         except BaseException:
             self._parts = None
             await self._stop_services()
-            await self._delivering.close()
+            await self._delivery.close()
             await store.close()
             raise
 
+    async def _report_older(self, parts: bootstrap.Parts) -> None:
+        """Report once that the database is older than the one that was here, as if a copy had been put back."""
+        copied_at = await parts.store.write(take_found_older)
+        if copied_at is not None:
+            text = (
+                f"the database is older than the one that was here: it lacks what was written after {copied_at}. Runs "
+                "that were open are unknown, instants since then are missed; nothing is repeated"
+            )
+            parts.engine.alert(Alert("store", text), self._clock.read().now)
+
     @property
-    def terms(self) -> Terms:
+    def _terms(self) -> Terms:
         """What applies to all schedules now."""
         return self._open.terms.value
 
-    def add_service(self, make: MakeService) -> None:
+    def _add_service(self, make: MakeService) -> None:
         """Run this service alongside the app, from the app's next start on."""
         self._make_services.append(make)
 
@@ -233,32 +218,40 @@ class AppLifecycle:
             await self._stop_services()
             for action in parts.hooks.actions.values():
                 await action.close()
-            await self._delivering.close()
+            await self._delivery.close()
         finally:
             self._ending = None
             await parts.store.close()
 
-    async def change(self, **changes: Unpack[Changes]) -> None:
+    async def _change(self, **changes: Unpack[Changes]) -> None:
         """Change the configuration while running: given values take effect immediately, except for runs in progress."""
         config = changed(RuntimeConfig(self._setup.limits, self._setup.terms), changes)
         self._setup = replace(self._setup, limits=config.limits, terms=config.terms)
         if self._parts is not None:
             await bootstrap.change(self._parts, *config)
 
-    def change_agents(self, agents: bootstrap.Agents) -> None:
+    def _change_agents(self, agents: bootstrap.Agents) -> None:
         """Use these agents from now on; a turn in progress finishes with its agent."""
         self._setup = replace(self._setup, agents=agents)
         make = self._all_agents()
         if self._parts is not None and make is not None:
             bootstrap.change_agents(self._parts, make(self._clock, self._registry))
 
-    async def change_otel(self, endpoint: str | None) -> None:
+    def _change_self_scheduling(self, terms: SelfSchedulingTerms) -> None:
+        """Use other limits for agents that schedule themselves from now on."""
+        self._self_scheduling.value = terms
+
+    def _name_providers(self, providers: Mapping[str, str]) -> None:
+        """Who provides the models of agents, by agent, for traces."""
+        self._tracing.providers = providers
+
+    async def _change_otel(self, endpoint: str | None) -> None:
         """Send traces to this OTLP/HTTP collector from now on; None: to none."""
         await self._tracing.change(endpoint)
 
     def _complete_setup(self, store: Store, poll: Duration | None) -> bootstrap.Setup:
         # The sink first: it also makes the listener.
-        sink = self._bus.sink(None if self._make_sink is None else self._make_sink(store, self._clock))
+        sink = self._bus.sink(None if self._host.sink is None else self._host.sink(store, self._clock))
         return replace(
             self._setup,
             limits=replace(self._setup.limits, poll=poll),
@@ -268,7 +261,7 @@ class AppLifecycle:
             self_scheduling=self._self_scheduling,
             sink=sink,
             traceparent=self._tracing.traceparent,
-            listener=None if self._make_listener is None else self._make_listener(),
+            listener=None if self._host.listener is None else self._host.listener(),
         )
 
     def _all_agents(self) -> bootstrap.Agents | None:
@@ -286,7 +279,7 @@ class AppLifecycle:
     def _all_features(self) -> Sequence[bootstrap.MakeFeature]:
         has_agents = self._setup.agents is not None or bool(self._own_agents)  # without agents there is no heartbeat
         return (
-            self._delivering.plug,  # first: channels exist before anything that uses them starts
+            self._delivery.plug,  # first: channels exist before anything that uses them starts
             partial(plug_money, self._money),
             *([self._plug_heartbeat] if self._has_heartbeat or has_agents else []),
             *self._setup.features,
@@ -299,15 +292,19 @@ class AppLifecycle:
 
     async def _plug_approvals(self, context: bootstrap.FeatureContext) -> FeatureHooks:
         """Plug in decisions by chat on agents' proposals."""
-        return FeatureHooks(appliers={ChatDecision: self.apply_chat_decision})
 
-    def apply_chat_decision(self, tx: Tx, answer: ChatDecision, now: Instant) -> None:
-        """Handle a person's decision on a proposal."""
-        raise NotImplementedError
+        def decide(tx: Tx, answer: ChatDecision, now: Instant) -> None:
+            decide_by_chat(tx, answer, self._open, now)
+
+        return FeatureHooks(appliers={ChatDecision: decide})
 
     def _toolbox(self) -> Toolbox | None:
         """The tools that chat models may call."""
         return None
+
+    def _workflow_operations(self) -> WorkflowCommands:
+        """What workflows declared in Python ask."""
+        raise NotImplementedError
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """The text of an incident for people."""
@@ -317,7 +314,7 @@ class AppLifecycle:
     def _reporter(self, store: Store) -> list[BackgroundService]:
         """Passes events to other processes on this store, and their events to this process's live stream."""
         relay = Relay(store, self._clock, self._bus.fan_out)
-        stream = None if self._watched is None else self._watched()
+        stream = None if self._host.stream is None else self._host.stream()
         if stream is None:
             return [relay]
         return [Following(store, self._clock, stream, self._bus.fan_out, relay.name), relay]
@@ -354,47 +351,37 @@ class AppLifecycle:
             await ended.wait()
 
     @property
-    def address(self) -> str:
-        """The store: a path, or a URL with its password."""
-        return self._url
-
-    @property
-    def is_ticking(self) -> bool:
+    def _is_ticking(self) -> bool:
         """Whether this process holds the clock."""
         return self._parts is not None and self._parts.engine.is_ticking
 
     @property
-    def is_started(self) -> bool:
+    def _is_started(self) -> bool:
         """Whether it accepts commands and queries."""
         return self._parts is not None
 
     @property
-    def on_settings(self) -> Sequence[OnSettings]:
-        """Features to notify when settings change."""
-        return self._open.on_settings
-
-    @property
-    def store(self) -> Store:
+    def _store(self) -> Store:
         """The open store, for edges that keep their own data."""
-        return (self._ending or self._open).store
+        return self._in_use.store
 
     @property
     def now(self) -> datetime:
         """The time of its clock, in UTC. Use it instead of `datetime.now` in code tested on a virtual clock."""
         return as_datetime(self._clock.read().now)
 
-    def moment(self) -> Moment:
+    def _moment(self) -> Moment:
         """The time of its clock in milliseconds, with the monotonic time."""
         return self._clock.read()
 
-    async def run_of_token(self, token: str) -> int | None:
+    async def _run_of_token(self, token: str) -> int | None:
         """The run that a run token belongs to, while that attempt is running."""
-        tokens = (self._ending or self._open).run_tokens
+        tokens = self._in_use.run_tokens
         known = None if tokens is None else tokens.read(token)
         if known is None:
             return None
         run_id, fence = known
-        run = (await self.store.read(lambda tx: tx.runs.lock([run_id]))).get(run_id)
+        run = (await self._store.read(lambda tx: tx.runs.lock([run_id]))).get(run_id)
         is_current = run is not None and run.outcome == "running" and run.fence == fence
         return run_id if is_current else None
 
@@ -403,10 +390,21 @@ class AppLifecycle:
         await self._clock.sleep(duration if isinstance(duration, int) else as_duration(duration, "duration"))
 
     @property
+    def _in_use(self) -> bootstrap.Parts:
+        """The open parts, or those of a shutdown while runs end: their functions may still ask for operations."""
+        return self._ending or self._open
+
+    @property
     def _open(self) -> bootstrap.Parts:
         if self._parts is None:
             raise NotStarted
         return self._parts
+
+    def _quota(self) -> "Quota":
+        """The quota slots."""
+        if self._host.quota is None:
+            raise Conflict("this process has no quota slots")
+        return self._host.quota()
 
     async def _write_declared(self) -> None:
         """Write the schedules that were declared before the start."""

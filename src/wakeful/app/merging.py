@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from wakeful.app.plain import plain_options
 from wakeful.core.errors import refuse
 from wakeful.core.exception_names import exception_name
 from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
@@ -48,7 +49,7 @@ def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `add` and `job` as fields of a definition. `retries` and related options become `retry`, with
     exponential backoff and with exceptions by name."""
     given = {name: value for name, value in options.items() if name in RETRY_KEYWORDS and value is not None}
-    rest = json_names({name: value for name, value in options.items() if name not in RETRY_KEYWORDS})
+    rest = json_names(plain_options({name: value for name, value in options.items() if name not in RETRY_KEYWORDS}))
     if not given:
         return rest
     if rest.get("retry") is not None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from wakeful.app.bootstrap import FeatureContext
 from wakeful.core.money.budgets import AGENT, EVERYTHING, Limit
@@ -27,6 +27,8 @@ class Budgets:
     month: float | None = None
     agents_day: Mapping[str, float] = field(default_factory=dict)  # by agent
     agents_month: Mapping[str, float] = field(default_factory=dict)
+    cost_per_run: Mapping[str, float] = field(default_factory=dict)  # by agent, for runs that report no cost
+    unpriced: Literal["refuse", "allow"] = "refuse"  # whether limits may be set that cannot apply to all agents
     warn_at: float = 0.8
     brake: bool = False
     prices: Mapping[str, Price] = field(default_factory=dict)  # by model
@@ -38,20 +40,28 @@ class Budgets:
             *(limit for name, amount in self.agents_day.items() for limit in _limits(f"{AGENT}{name}", amount, None)),
             *(limit for name, amount in self.agents_month.items() for limit in _limits(f"{AGENT}{name}", None, amount)),
         ]
-        return Money(MoneyTerms(dict(self.prices), tuple(sorted(limits)), self.warn_at, self.brake))
+        per_run = {name: nano(amount) for name, amount in self.cost_per_run.items()}
+        terms = MoneyTerms(
+            dict(self.prices), tuple(sorted(limits)), self.warn_at, self.brake, {}, per_run, self.unpriced
+        )
+        return Money(terms)
 
 
 def money_of(settings: "Settings") -> MoneyTerms:
-    from wakeful.config.agents import UNPRICED
+    from wakeful.config.agents import reports_cost
 
     budgets = settings.budgets
     limits = _limits(EVERYTHING, budgets.day, budgets.month)
     agents: dict[str, AgentPricing] = {}
     for name, agent in settings.agents.items():
         limits += _limits(f"{AGENT}{name}", agent.budget_day, agent.budget_month)
-        agents[name] = AgentPricing(agent.model, agent.adapter not in UNPRICED)
+        agents[name] = AgentPricing(agent.model, reports_cost(agent))
     prices = {model: Price(price.input, price.output, price.cached_input) for model, price in settings.prices.items()}
-    return MoneyTerms(prices, tuple(sorted(limits)), budgets.warn_at, budgets.brake, agents)
+    per_run = {
+        name: nano(agent.cost_per_run) for name, agent in settings.agents.items() if agent.cost_per_run is not None
+    }
+    limits = sorted(limits)
+    return MoneyTerms(prices, tuple(limits), budgets.warn_at, budgets.brake, agents, per_run, budgets.unpriced)
 
 
 def _limits(scope: str, day: float | None, month: float | None) -> list[Limit]:

@@ -2,26 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta, tzinfo
 from typing import Any, NamedTuple, TypedDict
 
 from wakeful.app.bootstrap import resolve_zone
+from wakeful.app.plain import plain
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.schedule.exclude import Exclude, exclude_from
 from wakeful.core.schedule.labels import LABEL_CURE, is_label
-from wakeful.core.time.instants import parse_duration
-from wakeful.core.time.zones import check_zone
+from wakeful.core.time.timing_builders import as_duration, as_zone
 from wakeful.engine.limits import Limits
 from wakeful.features.schedules.rules import AgentLane, Terms
 
 
 class Changes(TypedDict, total=False):
-    """Values to change; the others stay as they are. Durations are strings such as `90s` and `30m`."""
+    """Values to change; the others stay as they are. Durations are text such as `90s` and `30m`, or timedeltas."""
 
-    timezone: str
+    timezone: str | tzinfo
     concurrency_max: int
-    shutdown_grace: str
-    every_min: str
-    agent_interval_min: str
+    shutdown_grace: str | timedelta
+    every_min: str | timedelta
+    agent_interval_min: str | timedelta
     ledger_days: int
     standby: bool
     agent_lane: AgentLane
@@ -42,16 +43,16 @@ def changed(before: RuntimeConfig, changes: Changes) -> RuntimeConfig:
     if "concurrency_max" in changes:
         limits = replace(limits, concurrency_max=_at_least_one(changes["concurrency_max"], "concurrency_max"))
     if "shutdown_grace" in changes:
-        limits = replace(limits, shutdown_grace=parse_duration(changes["shutdown_grace"], "shutdown_grace"))
+        limits = replace(limits, shutdown_grace=as_duration(changes["shutdown_grace"], "shutdown_grace"))
     if "ledger_days" in changes:
         limits = replace(limits, ledger_days=_at_least_one(changes["ledger_days"], "ledger_days"))
     if "labels" in changes:
         limits = replace(limits, labels=_labels(changes["labels"]))
     if "every_min" in changes:
-        every_min = parse_duration(changes["every_min"], "every_min")
+        every_min = as_duration(changes["every_min"], "every_min")
         terms = replace(terms, limits=replace(terms.limits, every_min=every_min))
     if "agent_interval_min" in changes:
-        interval = parse_duration(changes["agent_interval_min"], "agent_interval_min")
+        interval = as_duration(changes["agent_interval_min"], "agent_interval_min")
         terms = replace(terms, limits=replace(terms.limits, agent_interval_min=interval))
     if "timezone" in changes:
         terms = replace(terms, default_zone=_zone(changes["timezone"]))
@@ -60,7 +61,7 @@ def changed(before: RuntimeConfig, changes: Changes) -> RuntimeConfig:
     if "agent_lane" in changes:
         terms = replace(terms, agent_lane=_lane(changes["agent_lane"]))
     if "exclude" in changes:
-        terms = replace(terms, exclude=exclude_from(changes["exclude"]))
+        terms = replace(terms, exclude=exclude_from(plain(changes["exclude"], "exclude")))
     return RuntimeConfig(limits, terms)
 
 
@@ -70,8 +71,8 @@ def _at_least_one(number: int, field: str) -> int:
     return number
 
 
-def _zone(timezone: str) -> str:
-    return resolve_zone(timezone if timezone == "local" else check_zone(timezone, "timezone"))
+def _zone(timezone: str | tzinfo) -> str:
+    return resolve_zone("local") if timezone == "local" else as_zone(timezone, "timezone")
 
 
 def _labels(labels: Sequence[str]) -> frozenset[str]:

@@ -6,10 +6,9 @@ import os
 import pickle
 import signal
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
 from typing import Any, Final
 
 from wakeful.app.definitions import Definitions
@@ -19,8 +18,7 @@ from wakeful.core.refusals import Conflict
 from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.simulation.request import SimulationRequest, request_from_json
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing_builders import as_duration
-from wakeful.features.schedules.checks import Checked, check, refuse_past
+from wakeful.features.schedules.checks import Checked, check, refuse_past, refuse_short_lateness
 
 PROGRAM: Final = ("-m", "wakeful.simulation")
 WITHIN: Final = 600.0
@@ -35,46 +33,8 @@ class Simulations(Definitions):
     _simulating: asyncio.Semaphore | None = None
     _simulations_waiting = 0
 
-    async def simulate(
-        self,
-        *,
-        days: int | None = None,
-        start: datetime | str | None = None,
-        until: datetime | str | None = None,
-        drafts: Sequence[Mapping[str, Any]] = (),
-        without: Sequence[str] = (),
-        outages: Sequence[tuple[datetime | str, datetime | str]] = (),
-        failing: Mapping[str, float] | None = None,
-        slow: Mapping[str, str | timedelta] | None = None,
-        quota: Sequence[Mapping[str, Any]] = (),
-        budgets: Sequence[Mapping[str, Any]] = (),
-        seed: int = 0,
-        rows: bool = False,
-    ) -> dict[str, Any]:
-        """Simulate a period (7 days from now by default): what happens, and the difference from the current plan, as
-        JSON.
-
-        `drafts` are definitions with their slugs, as in a PUT. `outages` are pairs of times, `failing` are shares of
-        attempts that fail, and `slow` is how long attempts take, by slug. Nothing real is contacted or changed."""
-        given = {
-            "days": days,
-            "from": start,
-            "until": until,
-            "with": list(drafts),
-            "without": list(without),
-            "outages": [{"from": begin, "until": end} for begin, end in outages],
-            "failing": dict(failing or {}),
-            "slow": {slug: _duration(length) for slug, length in (slow or {}).items()},
-            "quota": [dict(span) for span in quota],
-            "budgets": [dict(span) for span in budgets],
-            "seed": seed,
-        }
-        written = {name: _json(value) for name, value in given.items() if value is not None}
-        answer: dict[str, Any] = json.loads(await self.simulate_json(written, rows=rows))
-        return answer
-
-    async def simulate_json(self, written: Mapping[str, Any], *, rows: bool = False) -> bytes:
-        """Like `simulate`, for a request in JSON; returns the response text."""
+    async def _simulated(self, written: Mapping[str, Any], *, rows: bool) -> bytes:
+        """Simulate what a request in JSON describes; returns the result as text."""
         now, zone = self._clock.read().now, self._open.conditions.default_zone
         request = request_from_json(written, now=now, zone=zone)
         drafts = self._drafts(request)
@@ -98,6 +58,7 @@ class Simulations(Definitions):
         definition = definition_from_json(draft, default_zone=conditions.default_zone, now=at)
         checked = check(definition, conditions, now=at)
         refuse_past(checked.definition, at)
+        refuse_short_lateness(checked.definition)
         return checked
 
     async def _answered(
@@ -174,20 +135,3 @@ def unwrapped(output: bytes) -> bytes:
         return output[len(_ANSWER) : -1]
     errors = json.loads(output)["errors"]
     raise Invalid(*(FieldError(error["field"], error["message"]) for error in errors))
-
-
-def _json(value: Any) -> Any:
-    """The value with times as text."""
-    match value:
-        case datetime():
-            return value.isoformat()
-        case Mapping():
-            return {name: _json(inner) for name, inner in value.items()}
-        case list():
-            return [_json(inner) for inner in value]
-        case _:
-            return value
-
-
-def _duration(length: str | timedelta) -> str:
-    return length if isinstance(length, str) else f"{as_duration(length, 'slow')}ms"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from wakeful.app import bootstrap
+from wakeful.app.timing_forms import GivenTiming
 from wakeful.core.schedule.actions import ActionSpec
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import Timing
 from wakeful.features.schedules.views import ScheduleView
 from wakeful.observe.stream import Stream
 from wakeful.ports.clock import Clock
@@ -22,7 +22,7 @@ class New:
     """A schedule to be added: what `add` takes, as a value, for `add_many`."""
 
     slug: str
-    timing: Timing
+    timing: GivenTiming
     action: ActionSpec
     options: Mapping[str, Any]
 
@@ -50,3 +50,4 @@ class WrittenSchedule(NamedTuple):
     is_created: bool
     warnings: tuple[str, ...]
     next_times: tuple[Instant, ...]  # the next five, in a rehearsal
+    is_rehearsal: bool = False

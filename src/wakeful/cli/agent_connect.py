@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation
 from wakeful.cli.render import json_out, say
@@ -37,6 +38,7 @@ def connect(invocation: Invocation, name: str, agent: str | None, *, is_printed:
         say(f"# {place.file}")
         say(place.entry(argv))
         return
+    only_people(invocation.home, "connect an agent")
     before = place.file.read_text(encoding="utf-8") if place.file.exists() else ""
     try:
         after = place.write(before, argv)

@@ -56,7 +56,7 @@ def _show(item: Mapping[str, Any]) -> None:
     from wakeful.features.schedules.approval_texts import Change, action_lines, change_lines, visible
 
     now = times.now()
-    change = "a new schedule" if item["change"] == "create" else "a change"
+    change = {"create": "a new schedule", "edit": "a change", "run": "one run of it"}[item["change"]]
     asked = times.relative(times.parse(item["askedAt"]), now)
     say(f"{item['id']}  {item['slug']}: {change} by {item['owner']}, {asked}")
     say(f"  when    {item['understood']}")

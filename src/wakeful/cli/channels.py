@@ -9,6 +9,7 @@ from urllib.parse import quote
 import click
 
 from wakeful.cli import times
+from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended, Misused
 from wakeful.cli.invocation import Invocation, end, group
 from wakeful.cli.render import json_out, note, say
@@ -93,6 +94,7 @@ def add_command(invocation: Invocation, kind: str, name: str, **given: Any) -> N
         )
     from wakeful.cli.channel_telegram import add
 
+    only_people(invocation.home, "add a channel")
     add(invocation, name, **given)
 
 

@@ -177,20 +177,21 @@ def _checked(invocation: Invocation, definition: Any, now: int) -> Any:
     often than the settings allow."""
     from dataclasses import replace
 
-    from wakeful.core.errors import FieldError, Invalid
+    from wakeful.core.errors import Invalid
     from wakeful.core.schedule.actions import Prompt
     from wakeful.core.time.spacing import shortest_gap
     from wakeful.core.time.timing import resolve
-    from wakeful.features.schedules.checks import minimum_interval_text, refuse_past
+    from wakeful.features.schedules.checks import refuse_past, refuse_short_lateness, too_often
 
     definition = replace(definition, timing=resolve(definition.timing, now=now, default_zone=times.user_zone()[0]))
     refuse_past(definition, now)
+    refuse_short_lateness(definition)
     if isinstance(definition.action, Prompt):
         settings = _settings_of(invocation.home)
         least, gap = settings.limits.agent_interval_min, shortest_gap(definition.timing)
         wrong = [_check_agent(definition.action, settings, invocation.home)]
         if definition.check is None and gap is not None and gap < least:
-            wrong.append(FieldError("schedule", minimum_interval_text(least)))
+            wrong.append(too_often(least))
         if any(wrong):
             raise Invalid(*(error for error in wrong if error is not None))
     return definition

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
@@ -128,11 +129,17 @@ class Daemon:
     def following(self, path: str, **query: Any) -> Iterator[Iterator[Any]]:
         """The data of each server-sent event from now on; ends when the daemon does."""
         request = _Request("GET", path, query, headers={"Accept": "text/event-stream"})
-        with closing(self._connection(FOLLOW_TIMEOUT)) as connection:
-            response = self._send(connection, request)
-            if response.status >= 400:
-                raise self._refused(self._answer(response))
-            yield _events(response)
+        while True:
+            with closing(self._connection(FOLLOW_TIMEOUT)) as connection:
+                response = self._send_once(connection, request)
+                if response.status < 400:
+                    yield _events(response)
+                    return
+                answer = self._answer(response)
+            route = self._next_route(answer.status)
+            if route is None:
+                raise self._refused(answer)
+            self._route = route
 
     def _connection(self, timeout: float) -> HTTPConnection:
         if self._route.socket is not None:
@@ -140,19 +147,27 @@ class Daemon:
         return HTTPConnection(self._route.host, self._route.port, timeout=timeout)
 
     def _exchange(self, request: _Request, timeout: float) -> Answer:
-        with closing(self._connection(timeout)) as connection:
-            return self._answer(self._send(connection, request))
+        while True:
+            with closing(self._connection(timeout)) as connection:
+                answer = self._answer(self._send_once(connection, request))
+            route = self._next_route(answer.status)
+            if route is None:
+                return answer
+            self._route = route
 
-    def _send(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
-        """Send it; if that needs a token that only the settings have, send it again with that token."""
-        response = self._send_once(connection, request)
-        if response.status == UNAUTHORIZED and self._route.may_look_up:
-            token = _token_of_settings(self._home)
-            if token is not None and token != self._route.token:
-                self._route = replace(self._route, token=token)
-                response.read()
-                return self._send_once(connection, request)
-        return response
+    def _next_route(self, status: int) -> _Route | None:
+        """Another way to send a request that was refused on this one; None if there is none."""
+        used, given = self._route, os.environ.get(TOKEN_VARIABLE)
+        if status not in (UNAUTHORIZED, FORBIDDEN) or used.is_last:
+            return None
+        path = self._home / SOCKET_NAME
+        if used.is_of_run and sys.platform == "linux" and path.is_socket():
+            # A person's command may do more than its token: on the socket it is recognised by its process.
+            return replace(used, socket=path, token=None, is_of_run=False)
+        if used.socket is not None and given:
+            return replace(used, token=given, is_last=True)
+        token = _token_of_settings(self._home) if used.may_look_up and status == UNAUTHORIZED else None
+        return None if token in (None, used.token) else replace(used, token=token, is_last=True)
 
     def _send_once(self, connection: HTTPConnection, request: _Request) -> HTTPResponse:
         headers = dict(request.headers)
@@ -212,20 +227,37 @@ class _Route:
     socket: Path | None = None
     token: str | None = field(default=None, repr=False)
     may_look_up: bool = False
+    is_of_run: bool = False  # with the token of the run that this process belongs to
+    is_last: bool = False
+
+
+def socket_route(process: Running, path: Path) -> _Route:
+    """Through the Unix socket, without a token."""
+    return _Route(process.host, process.port, socket=path)
 
 
 def _route(process: Running, home: Path) -> _Route:
     run_token = os.environ.get(RUN_TOKEN_VARIABLE)
-    if run_token and _is_own_home(home):
-        return _Route(process.host, process.port, token=run_token)
+    if run_token and is_own_home(home):
+        return _Route(process.host, process.port, token=run_token, is_of_run=True)
     path = home / SOCKET_NAME
     if path.is_socket():
-        return _Route(process.host, process.port, socket=path)
+        return socket_route(process, path)
     given = os.environ.get(TOKEN_VARIABLE)
-    return _Route(process.host, process.port, token=given or _token_of_home(home), may_look_up=not given)
+    if given or _is_started_by(process.pid):  # what a run started does not get the owner's token from us
+        return _Route(process.host, process.port, token=given or run_token or None)
+    return _Route(process.host, process.port, token=_token_of_home(home), may_look_up=True)
 
 
-def _is_own_home(home: Path) -> bool:
+def _is_started_by(pid: int) -> bool:
+    """Whether this process descends from that one, as far as the system tells."""
+    from wakeful.integrations.actions.ancestry import ancestry_of
+
+    ancestry = ancestry_of(os.getppid())
+    return ancestry is not None and pid in ancestry.leaders
+
+
+def is_own_home(home: Path) -> bool:
     """Whether this is the home of the daemon that started us."""
     named = os.environ.get("WAKEFUL_HOME")
     try:
@@ -240,7 +272,7 @@ def refuse_agents(home: Path) -> None:
     process, path = running(home), home / SOCKET_NAME
     if process is None or not path.is_socket():
         return
-    daemon = Daemon(process, home, _Route(process.host, process.port, socket=path))
+    daemon = Daemon(process, home, socket_route(process, path))
     try:
         daemon.get("/api/nodes")
     except Refused as refused:

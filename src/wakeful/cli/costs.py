@@ -58,7 +58,7 @@ def dollars(amount: float) -> str:
 
 @click.command("budget", cls=HomeCommandGroup)
 def budget_command(invocation: Invocation) -> None:
-    """Show the budgets (limit, spent, reserved, and when they reset), or set one."""
+    """Show the budgets (limit, spent, runs of unknown cost, reserved, and when they reset), or set one."""
     _show(invocation, invocation.daemon().get("/api/budget"))
 
 
@@ -66,12 +66,19 @@ def budget_command(invocation: Invocation) -> None:
 @click.argument("period", type=click.Choice(("day", "month")))
 @click.argument("amount", metavar="USD")
 @click.option("--agent", metavar="NAME", help="Limit one agent; default: all agents together.")
-def set_command(invocation: Invocation, period: str, amount: str, agent: str | None) -> None:
+@click.option(
+    "--unpriced",
+    type=click.Choice(("refuse", "allow")),
+    help="allow: set the limit although it cannot apply to agents whose cost is never known.",
+)
+def set_command(invocation: Invocation, period: str, amount: str, agent: str | None, unpriced: str | None) -> None:
     """Limit what agents may cost per day or month, in US dollars. It takes effect immediately.
 
     The limit replaces the one in wakeful.toml; `default` instead of an amount goes back to that one.
     """
-    body = {"period": period, "limit": None if amount == DEFAULT else _amount(amount), "agent": agent}
+    body: dict[str, Any] = {"period": period, "limit": None if amount == DEFAULT else _amount(amount), "agent": agent}
+    if unpriced is not None:
+        body["unpriced"] = unpriced
     _show(invocation, invocation.daemon().ask("PUT", "/api/budget", body=body).body)
 
 
@@ -105,9 +112,17 @@ def _show(invocation: Invocation, answer: Mapping[str, Any]) -> None:
         note("  set one: wakeful budget set day 5.00; or under [budgets] in wakeful.toml")
     else:
         _budgets(answer["budgets"])
+    unpriced(answer)
     for stopped in answer["stopped"]:
         say(f"agent {stopped['agent']} is stopped: {stopped['reason']}")
         say(f"  to release it: wakeful budget release {stopped['agent']}")
+
+
+def unpriced(answer: Mapping[str, Any]) -> None:
+    """Name the agents to which limits in dollars do not apply, and how to change that."""
+    for agent in answer["unpriced"]:
+        note(agent["sentence"])
+        note(f"  {agent['cure']}")
 
 
 def _budgets(budgets: list[Mapping[str, Any]]) -> None:
@@ -118,6 +133,7 @@ def _budgets(budgets: list[Mapping[str, Any]]) -> None:
         Column("PER"),
         Column("LIMIT"),
         Column("SPENT"),
+        Column("UNKNOWN"),
         Column("RESERVED", drop=2),
         Column("FREES"),
         Column("FROM", drop=1),
@@ -130,4 +146,7 @@ def _budget(row: Mapping[str, Any]) -> list[str]:
         return dollars(row[name]) if row["unit"] == "usd" else f"{row[name]:,.0f} tokens"
 
     frees = times.when(row["freesAt"], times.now())
-    return [row["scope"], row["period"], amount("limit"), amount("spent"), amount("reserved"), frees, row["origin"]]
+    assumed = f", {amount('assumed')} assumed" if row["assumed"] else ""
+    unknown = f"{row['unknown']}{assumed}" if row["unknown"] else times.NONE
+    spent = (amount("limit"), amount("spent"), unknown, amount("reserved"))
+    return [row["scope"], row["period"], *spent, frees, row["origin"]]

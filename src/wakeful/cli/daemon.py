@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Mapping
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
+from wakeful.cli.caller import only_people
 from wakeful.cli.errors import FAILED, Ended, no_daemon
 from wakeful.cli.home import Running
 from wakeful.cli.invocation import Invocation, command, end
@@ -40,15 +42,18 @@ def up_command(invocation: Invocation, host: str | None, port: int | None, store
 
     from wakeful.cli import demo as demonstration
     from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, has_only_echo
-    from wakeful.server.daemon.home import DaemonRefused
+    from wakeful.server.daemon.home import STORE_REFUSED, DaemonRefused, StoreRefused
     from wakeful.server.daemon.process import run
     from wakeful.server.daemon.sockets import Listening
+    from wakeful.server.daemon.stderr_log import log_to_stderr
 
     if demo:
         demonstration.move_in(invocation)
         port = demonstration.port_of(port)
 
     def ready(listening: Listening) -> None:
+        # The link logs in whoever reads it: it is not written into a file, or into the log of a service manager.
+        link = listening.link if sys.stdout.isatty() else None
         if invocation.is_json:
             json_line(
                 {
@@ -56,13 +61,15 @@ def up_command(invocation: Invocation, host: str | None, port: int | None, store
                     "pid": os.getpid(),
                     "url": listening.address,
                     "home": str(invocation.home),
-                    "link": listening.link,
+                    "link": link,
                 }
             )
         else:
             say(f"Wakeful is listening on {listening.address}")
-            if listening.link is not None:
-                say(f"Open the page: {listening.link}\nThe link works once; for another: wakeful open")
+            if link is not None:
+                say(f"Open the page: {link}\nThe link works once; for another: wakeful open")
+            elif listening.link is not None:
+                say("Open the page: wakeful open")
             say("Stop it with Ctrl-C.")
             if not demo and has_only_echo(invocation.home):
                 note(f"{NO_AGENT[0].upper()}{NO_AGENT[1:]}.\n{HOW_TO_ADD[0].upper()}{HOW_TO_ADD[1:]}.")
@@ -70,18 +77,21 @@ def up_command(invocation: Invocation, host: str | None, port: int | None, store
             demonstration.begin(invocation, listening)
 
     # Our own loggers log everything (the daemon sets that up), libraries only warnings.
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_to_stderr(logging.WARNING)
     try:
         run(invocation.home, host=host, port=port, store=store, on_ready=ready)
+    except StoreRefused as refused:
+        raise Ended(str(refused), code=STORE_REFUSED) from refused
     except DaemonRefused as refused:
         raise Ended(str(refused)) from refused
 
 
 @command("status")
 def status_command(invocation: Invocation) -> None:
-    """Show whether the daemon is running, and its health. Exit code 3 if it is not running, 1 if it is unhealthy."""
+    """Show whether the daemon is running, and its health. Exit code 3 if it is not running, 1 if its clock or its store
+    fails. A schedule that fails is listed, and is no failure of the daemon."""
     from wakeful.cli.client import find
-    from wakeful.cli.health import health_of
+    from wakeful.cli.health import health_of, is_healthy
 
     daemon = find(invocation.home, what="so no schedule fires")
     health = health_of(daemon)
@@ -101,7 +111,7 @@ def status_command(invocation: Invocation) -> None:
         json_out(answer)
     else:
         _tell(answer, daemon.running)
-    if health.get("status") != "ok":
+    if not is_healthy(health):
         end(FAILED)
 
 
@@ -117,6 +127,7 @@ def down_command(invocation: Invocation, timeout: str) -> None:
     holder = holder_of(invocation.home)
     if holder is None:
         raise no_daemon(invocation.home)
+    only_people(invocation.home, "stop the daemon")
     _stop(holder.pid, invocation.home, patience)
     if invocation.is_json:
         json_out({"running": False, "pid": holder.pid})
@@ -143,6 +154,7 @@ def _stop(pid: int, home: Path, patience: float) -> None:
 
 
 def _tell(answer: Mapping[str, Any], process: Running) -> None:
+    from wakeful.cli.health import findings_in_short
     from wakeful.cli.tables import facts
 
     health, fire = answer["health"], answer["next"]
@@ -152,7 +164,7 @@ def _tell(answer: Mapping[str, Any], process: Running) -> None:
         ("daemon", f"running as process {process.pid}, since {times.when(answer['startedAt'], since)}"),
         ("address", process.url),
         ("home", answer["home"]),
-        ("clock", "alive" if health.get("status") == "ok" else "; ".join(health.get("problems") or ["unhealthy"])),
+        *findings_in_short(health),
         ("last tick", times.relative(tick, since)),
         ("running", health.get("running", times.NONE)),
         ("next", _fire(fire, since)),

@@ -105,7 +105,7 @@ def in_options(faults: tuple[Fault, ...], given: Mapping[str, Any]) -> list[Faul
     """The daemon's errors with option names in place of field names, where the user gave an option."""
     typed = {timing_options.flag(name) for name, value in given.items() if value not in (None, ())}
     typed |= {"--at"} if given.get("in") is not None else set()
-    return [(_option(field, typed), _with_cure(message)) for field, message in faults]
+    return [(_option(field, typed), message) for field, message in faults]
 
 
 def _option(field: str, typed: set[str]) -> str:
@@ -113,13 +113,6 @@ def _option(field: str, typed: set[str]) -> str:
         return next((flag for flag in map(timing_options.flag, timing_options.TIMINGS) if flag in typed), field)
     option = FIELDS.get(field.partition("[")[0])
     return option if option in typed else field
-
-
-def _with_cure(message: str) -> str:
-    """Add the cure to a daemon message whose wording clients depend on."""
-    if not message.startswith("Minimum interval is "):
-        return message
-    return f"{message} for an agent, because turns cost money; lower limits.agent_interval_min in wakeful.toml"
 
 
 def _set(fields: dict[str, Any], change: str) -> list[Fault]:

@@ -17,8 +17,11 @@ class Ended(Exception):
 
     code = FAILED
 
-    def __init__(self, message: str, faults: Sequence[Fault] = (), *, hint: str | None = None) -> None:
+    def __init__(
+        self, message: str, faults: Sequence[Fault] = (), *, hint: str | None = None, code: int | None = None
+    ) -> None:
         super().__init__(message)
+        self.code = self.code if code is None else code
         self.faults: tuple[Fault, ...] = tuple(faults)
         self.hint = hint
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.costs import dollars
+from wakeful.cli.costs import dollars, unpriced
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note, say
 
@@ -38,6 +38,7 @@ def _show(answer: Mapping[str, Any]) -> None:
     _days([*answer["days"], {**answer["total"], "date": "total"}])
     if answer["unknownCosts"]:
         note(f"{answer['unknownCosts']} turns are not in the sums: nothing is known about their cost")
+    unpriced(answer)
     for collision in answer["collisions"]:
         first = times.when(collision["first"], now)
         waiting = f"{collision['runs']} runs of {collision['slug']} wait, at most {collision['longest']}, first {first}"

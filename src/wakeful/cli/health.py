@@ -9,13 +9,12 @@ from wakeful.cli import times
 from wakeful.cli.client import Daemon
 from wakeful.cli.errors import Ended
 
-PATIENCE: Final = 3.0
+PATIENCE: Final = 12.0  # the daemon gives a write and a read five seconds each
+SHOWN_MAX: Final = 3
+"""How many findings `status` shows; `doctor` shows all."""
 PROBLEM: Final = ("type", "title", "status", "detail", "errors", "error", "health")
-BESIDES: Final = (
-    *("channels", "deliveries", "heartbeat", "slots", "workflows"),
-    *("alerts", "approvals", "nodes", "labels", "settings", "overdue", "lag", "tracing"),
-)
-"""Checks of `/healthz`, other than the clock, that `doctor` does not make itself."""
+ITSELF: Final = frozenset({"clock", "stuck", "invalid", "failing", "late"})
+"""Checks of `/healthz` that `doctor` makes itself."""
 HealthFinding = tuple[Literal["ok", "warning", "wrong"], str, str, str | None]
 """Severity, what was checked, what was found, and the cure."""
 
@@ -30,13 +29,34 @@ def health_of(daemon: Daemon) -> Mapping[str, Any]:
     return {"status": body.get("health") or body.get("status"), **facts}
 
 
+def is_healthy(health: Mapping[str, Any]) -> bool:
+    """Whether the clock and the store work. Everything else is trouble of a schedule, a channel or a person."""
+    return health.get("status") in ("ok", "degraded")
+
+
+def findings_in_short(health: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The state of the clock and the store, and what else needs attention, for `status`."""
+    findings = [finding for finding in health.get("findings") or [] if finding["level"] != "ok"]
+    wrong = [finding for finding in findings if finding["sentence"] in (health.get("problems") or [])]
+    store = [str(finding["sentence"]) for finding in wrong if finding["name"] == "store"]
+    unnamed = [str(problem) for problem in health.get("problems") or [] if problem not in store]
+    yield "clock", "alive" if is_healthy(health) or not unnamed else "; ".join(unnamed)
+    if store:
+        yield "store", "; ".join(store)
+    others = [finding for finding in findings if finding not in wrong]
+    for finding in others[:SHOWN_MAX]:
+        yield "attention", str(finding["sentence"])
+    if len(others) > SHOWN_MAX:
+        yield "attention", f"{len(others) - SHOWN_MAX} more: wakeful doctor"
+
+
 def why_idle(daemon: Daemon) -> str | None:
     """Why no schedule would fire at the moment; None if they would."""
     try:
         health = health_of(daemon)
     except Ended as ended:
         return str(ended)
-    if health.get("status") in ("ok", "degraded"):
+    if is_healthy(health):
         return None
     return "; ".join(map(str, health.get("problems") or ["the daemon reports that it is unhealthy"]))
 
@@ -45,12 +65,14 @@ def findings_of(daemon: Daemon) -> Iterator[HealthFinding]:
     """The health as single findings, for `doctor`."""
     health = health_of(daemon)
     problems = health.get("problems") or []
+    findings = [finding for finding in health.get("findings") or [] if finding["level"] != "ok"]
+    cures = {finding["sentence"]: finding.get("cure") for finding in findings}
     for problem in problems:
-        yield "wrong", "clock", str(problem), "check server.log in the home folder"
+        yield "wrong", "clock", str(problem), cures.get(problem) or "check server.log in the home folder"
     if not problems:
         yield "ok", "clock", f"alive, {_tick(health)}", None
-    for finding in health.get("findings") or []:
-        if finding["name"] in BESIDES and finding["level"] != "ok":
+    for finding in findings:
+        if finding["name"] not in ITSELF and finding["sentence"] not in problems:
             yield "warning", finding["name"], finding["sentence"], finding.get("cure")
     stuck = health.get("stuckRuns") or []
     if stuck:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended
 from wakeful.cli.home import make_home
 from wakeful.cli.invocation import Invocation, command
@@ -23,6 +24,7 @@ def init_command(invocation: Invocation) -> None:
     The first agent becomes the default. Existing lines are never changed: if the file configures no agent, the agents
     found are appended.
     """
+    only_people(invocation.home, "write the settings")
     from wakeful.integrations.agents.programs import installed
 
     file = invocation.home / "wakeful.toml"

@@ -42,7 +42,7 @@ def mcp_command(invocation: Invocation, agent: str) -> None:
 async def _serve(invocation: Invocation, agent: str) -> None:
     from mcp.server.stdio import stdio_server
 
-    from wakeful.app.agent_tools import ToolResult
+    from wakeful.api.tools import ToolResult
     from wakeful.server.mcp.tools_server import tools_server
 
     async def call(_ctx: Any, name: str, arguments: Mapping[str, Any]) -> ToolResult:

@@ -12,6 +12,7 @@ from typing import Final
 import click
 
 from wakeful.cli.backup import damage_of, mark_as_copy
+from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended
 from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
@@ -38,12 +39,14 @@ def restore_command(invocation: Invocation, file: Path) -> None:
     holder = holder_of(invocation.home)
     if holder is not None:
         raise Ended(f"{holder.in_words()} holds {invocation.home}", hint="stop it first: wakeful down")
+    only_people(invocation.home, "restore the database")
     database = database_of(invocation.home)
     unborn = database.with_name(f".{database.name}.{os.getpid()}.part")
     try:
         _prepare(file, unborn)
-        kept = _put_aside(database)
+        kept = put_aside(database, "restore")
         unborn.replace(database)
+        identify(database)
     except OSError as error:
         raise Ended(f"{file} could not be restored: {error.strerror}") from error
     finally:
@@ -79,12 +82,23 @@ def _prepare(file: Path, unborn: Path) -> None:
         os.fsync(written.fileno())
 
 
-def _put_aside(database: Path) -> Path | None:
-    """Rename the current database and the files that belong to it."""
-    if not database.exists():
+def identify(database: Path) -> None:
+    """Write the file beside the database: this is the store of this home from now on, as far as it has got."""
+    from wakeful.stores.sqlite.identity import IdentityFile, in_main_file
+
+    identity, file = in_main_file(database), IdentityFile(database)
+    if identity is None:
+        file.remove()
+    else:
+        file.write(identity)
+
+
+def put_aside(database: Path, why: str) -> Path | None:
+    """Rename the current database and the files that belong to it, whichever of them exist."""
+    if not any(database.with_name(database.name + suffix).exists() for suffix in SUFFIXES):
         return None
     stamp = format_instant(SystemClock().read().now).replace(":", "").replace(".", "")
-    kept = database.with_name(f"{database.name}.before-restore-{stamp}")
+    kept = database.with_name(f"{database.name}.before-{why}-{stamp}")
     for suffix in SUFFIXES:
         with suppress(FileNotFoundError):
             database.with_name(database.name + suffix).rename(kept.with_name(kept.name + suffix))

@@ -48,7 +48,7 @@ def _facts(run: Mapping[str, Any]) -> Iterator[Fact]:
     if run.get("startedAt"):
         yield "started", times.when(run["startedAt"], since)
         yield "took", times.length(times.parse(run["startedAt"]), times.parse(run.get("endedAt")))
-        yield "reached", run.get("rung") or times.NONE
+        yield "reached", run.get("reached") or run.get("rung") or times.NONE
     if run.get("node"):
         yield "node", run["node"]
     if run.get("runOn"):

@@ -309,8 +309,18 @@ def _show(view: Mapping[str, Any]) -> None:
     if view.get("consecutiveErrors"):
         pairs.append(("errors in a row", view["consecutiveErrors"]))
     pairs += [(name, _short(view[name])) for name in _SHOWN_IF_SET if view.get(name)]
+    if view.get("maxLateness"):
+        pairs.append(("maxLateness", _lateness(str(view["maxLateness"]))))
     pairs.append(("changed", f"{_both(view.get('updatedAt'), since, None)}, version {view.get('version')}"))
     facts(pairs)
+
+
+def _lateness(limit: str) -> str:
+    """A limit that was stored by an earlier version may be shorter than the grace period."""
+    from wakeful.core.schedule.policies import GRACE
+    from wakeful.core.time.instants import format_duration, parse_duration
+
+    return limit if parse_duration(limit) >= GRACE else f"{limit}, which counts as {format_duration(GRACE)}"
 
 
 def _costs(cost: Mapping[str, Any]) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import click
 
+from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation, end, group
 from wakeful.cli.render import json_out, note, say
@@ -80,6 +81,7 @@ def install_command(invocation: Invocation, dry_run: bool) -> None:
         else:
             click.echo(manager.text, nl=False)
         return
+    only_people(invocation.home, "install the service")
     _check(service, manager)
     _write(manager)
     is_running = _start(service, manager)
@@ -99,6 +101,7 @@ def uninstall_command(invocation: Invocation) -> None:
     if not manager.file.exists():
         raise Ended(f"{invocation.home} is not installed as a service: {manager.file} does not exist")
     _check_ours(manager.file, invocation.home)
+    only_people(invocation.home, "remove the service")
     if manager.is_there:
         _ask(manager.stop, is_needed=manager.kind == "systemd")
     manager.file.unlink()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from wakeful.server.daemon.home import STORE_REFUSED
+
 MARK: Final = "Written by: wakeful service install"
 ENVIRONMENT_FILE: Final = "service.env"
 OUTPUT_FILE: Final = "service.log"
@@ -85,8 +87,8 @@ Environment={_quoted(f"PATH={service.path}")}
 EnvironmentFile=-{_escaped(service.home / ENVIRONMENT_FILE)}
 Restart=on-failure
 RestartSec={RESTART_AFTER}
-# Exit code 2 is a usage error; a restart would not help.
-RestartPreventExitStatus=2
+# After a usage error (2), or if the store is missing, damaged or another one (4), a restart would not help.
+RestartPreventExitStatus=2 {STORE_REFUSED}
 # The daemon ends its runs itself: only it gets SIGTERM; remaining processes are killed at the end.
 KillMode=mixed
 TimeoutStopSec={service.stop_within}

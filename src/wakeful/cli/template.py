@@ -1,4 +1,4 @@
-"""A starting `wakeful.toml`: every setting with its default, commented out, generated from the models."""
+"""A starting `wakeful.toml`: every setting with its default, commented out, generated from their descriptions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from wakeful.config.messages import table_at
-from wakeful.config.model import ENTRIES, Settings
+from wakeful.config.model import ENTRIES, SETTINGS
+from wakeful.core.description import Field
 from wakeful.integrations.agents.programs import Installed
 
 _HEAD: Final = """\
@@ -84,7 +84,7 @@ _OTHER_AGENTS: Final = """\
 
 def settings_template(programs: Sequence[Installed] = ()) -> str:
     """The text of the file with these agents, the first as default."""
-    return "\n".join([_HEAD, *(text for section in Settings.model_fields for text in _section(section, programs))])
+    return "\n".join([_HEAD, *(text for section in SETTINGS for text in _section(section, programs))])
 
 
 def agents_template(programs: Sequence[Installed]) -> str:
@@ -100,22 +100,20 @@ def _agent_table(program: Installed, *, is_first: bool) -> str:
     return f"[agents.{name}]\n{adapter:<38}# found at {program.path}\n{cwd:<38}# its working directory\n"
 
 
-def _section(section: str, programs: Sequence[Installed]) -> Iterator[str]:
-    if section == "agents":
+def _section(section: Field, programs: Sequence[Installed]) -> Iterator[str]:
+    if section.name == "agents":
         yield agents_template(programs)
-        return
-    if section in ENTRIES:
-        yield _ENTRY_EXAMPLES[section]
-        return
-    table = table_at((section,), {})
-    if table is None:
-        return
-    lines = [f"[{section}]"]
-    for name, field in table.model_fields.items():
-        written = _EXAMPLES.get(f"{section}.{name}") or f"{name} = {_toml(field.default)}"
-        kind = "for example; " if f"{section}.{name}" in _EXAMPLES else ""
-        lines.append(f"# {written:<36}# {kind}{field.description or ''}".rstrip(" #"))
-    yield "\n".join(lines) + "\n"
+    elif section.name in ENTRIES:
+        yield _ENTRY_EXAMPLES[section.name]
+    else:
+        (table,) = section.kind.inner
+        yield "\n".join([f"[{section.name}]", *(_line(section.name, field) for field in table)]) + "\n"
+
+
+def _line(section: str, field: Field) -> str:
+    example = _EXAMPLES.get(f"{section}.{field.name}")
+    written = example or f"{field.name} = {_toml(field.written_default)}"
+    return f"# {written:<36}# {'for example; ' if example else ''}{field.says}".rstrip(" #")
 
 
 def _toml(value: Any) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.cli import times
+from wakeful.cli.costs import unpriced
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note, say
 
@@ -33,6 +34,7 @@ def today_command(invocation: Invocation) -> None:
     cost = today["cost"]
     unknown = f", and {cost['unknown']} runs of unknown cost" if cost["unknown"] else ""
     note(f"cost     ${cost['cost']:.2f} today{unknown}")
+    unpriced(cost)
 
 
 def _tell(item: Mapping[str, Any]) -> None:
@@ -50,9 +52,9 @@ def _command(item: Mapping[str, Any]) -> str | None:
     match item["kind"], item.get("status"):
         case "failing", "invalid":
             return f"wakeful edit {slug}"
-        case ("failing", "disabled") | ("paused", _):
+        case ("failing", "disabled") | ("paused", _) if not item.get("byHand"):
             return f"wakeful resume {slug}"
-        case "failing", "done":
+        case "failing", status if status == "done" or item.get("byHand"):
             return f"wakeful run {slug}, or wakeful alerts ack {slug}"
         case "failing" | "late", _:
             return f"wakeful why {slug}, then wakeful run {slug}"

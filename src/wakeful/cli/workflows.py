@@ -1,6 +1,7 @@
 """`wakeful workflows`: list, show, deploy, run, pause, resume, publish, messages, skip, replay, resolve."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -122,7 +123,10 @@ def publish_command(invocation: Invocation, name: str, topic: str, message: str,
         data = {"payload": data}
     if message_id is not None:
         data["id"] = message_id
-    answer = invocation.daemon().ask("POST", workflow_path(name, f"/topics/{_named(topic)}/messages"), body=data).body
+    run_id = os.environ.get("WAKEFUL_RUN_ID")  # set if a handler calls this
+    headers = {} if run_id is None else {"X-Wakeful-Run": run_id}
+    path = workflow_path(name, f"/topics/{_named(topic)}/messages")
+    answer = invocation.daemon().ask("POST", path, body=data, headers=headers).body
     json_out(answer) if invocation.is_json else say(f"{answer['id']} {answer['result']} in {topic}")
 
 
@@ -267,7 +271,7 @@ def _row(view: Mapping[str, Any], since: Any) -> list[str]:
     run = view.get("openRun")
     return [
         view["id"],
-        "stopped" if view.get("error") else view["status"],
+        view["status"],
         times.relative(times.parse(view.get("nextRun")), since),
         str(pending),
         f"{run['handler']} {run['phase']}" if run else times.NONE,

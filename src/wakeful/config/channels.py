@@ -3,114 +3,106 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import Discriminator, Tag, ValidationInfo, field_validator
-
-from wakeful.config import kinds
 from wakeful.config.faults import refusal
-from wakeful.config.kinds import Kind, setting
-from wakeful.config.secrets import Secret, SecretReader, SecretUrl
-from wakeful.config.table import NamedTables, Table
+from wakeful.config.kinds.addresses import HTTPS_URL, is_private
+from wakeful.config.kinds.lists import listed
+from wakeful.config.kinds.numbers import FLAG
+from wakeful.config.kinds.reading import kind_of_value, shown
+from wakeful.config.kinds.secrets import SECRET, SECRET_URL
+from wakeful.config.kinds.texts import plain_text
+from wakeful.config.secrets import Secret, SecretUrl
+from wakeful.config.table import CHOICE, NamedTables, described_table, setting
+from wakeful.core.description import Kind
+from wakeful.core.fields import Fields
 
 _TYPE_SAYS: Final = "the kind of channel"
-_CHAT: Final = kinds.matching(
-    "a chat", re.compile(r"-?\d+|@\w+", re.ASCII), 'write its number or @name, like "12345"', example='"12345"'
-)
+_CHAT: Final = re.compile(r"-?\d+|@\w+", re.ASCII)
 
 
 def _chat() -> Kind:
     """Telegram chat ids are numbers, so a number without quotes is accepted too."""
 
-    def read(value: Any, reader: SecretReader | None) -> str:
+    def value_of(value: Any) -> str:
         is_number = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**63
-        return str(_CHAT.read(str(value) if is_number else value, reader))
+        chat = plain_text(str(value) if is_number else value, 200)
+        if not _CHAT.fullmatch(chat):
+            raise refusal(f'{shown(chat)} is not a chat; write its number or @name, like "12345"')
+        return chat
 
-    return Kind("chat: a number or @name", _CHAT.example, read)
+    return kind_of_value("chat: a number or @name", '"12345"', value_of)
 
 
-class TelegramChannel(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramChannel:
     """A Telegram bot."""
 
-    type: Literal["telegram"] = setting(says=_TYPE_SAYS)
-    token: Annotated[Secret, kinds.secret()] = setting(says="token of the bot")
-    chat: Annotated[str, _chat()] = setting(says="chat for deliveries without a recipient")
-    inbound: Annotated[bool, kinds.flag()] = setting(False, says="whether a message to the bot gives the agent a turn")
-    senders: Annotated[tuple[str, ...], kinds.listed(_chat(), "list of chats", most=100, distinct=True)] = setting(
-        (), says="senders accepted besides chat; all others are ignored"
+    type: Literal["telegram"] = setting(CHOICE, _TYPE_SAYS)
+    token: Secret = setting(SECRET, "token of the bot")
+    chat: str = setting(_chat(), "chat for deliveries without a recipient")
+    inbound: bool = setting(FLAG, "whether a message to the bot gives the agent a turn", False)
+    senders: tuple[str, ...] = setting(
+        listed(_chat(), "list of chats", most=100, distinct=True),
+        "senders accepted besides chat; all others are ignored",
+        (),
     )
-    base_url: Annotated[str, kinds.url(https=True)] = setting(
-        "https://api.telegram.org", says="base URL of the Bot API"
-    )
+    base_url: str = setting(HTTPS_URL, "base URL of the Bot API", "https://api.telegram.org")
 
 
-class WebhookChannel(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookChannel:
     """A POST to a URL."""
 
-    type: Literal["webhook"] = setting(says=_TYPE_SAYS)
-    url: Annotated[SecretUrl, kinds.secret_web_address()] = setting(says="URL that deliveries are posted to")
-    token: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
-    allow_private: Annotated[bool, kinds.flag()] = setting(
-        False, says="whether the URL may point to this machine or a private network"
-    )
-
-    @field_validator("allow_private")
-    @classmethod
-    def _public(cls, allow_private: bool, info: ValidationInfo) -> bool:
-        url = info.data.get("url")
-        if isinstance(url, SecretUrl) and not allow_private and kinds.is_private(urlsplit(url.reveal()).hostname or ""):
-            raise refusal(
-                "points to this machine or a private network; if that is intended, write allow_private = true",
-                at=("url",),
-            )
-        return allow_private
+    type: Literal["webhook"] = setting(CHOICE, _TYPE_SAYS)
+    url: SecretUrl = setting(SECRET_URL, "URL that deliveries are posted to")
+    token: Secret | None = setting(SECRET, "sent as a bearer token", None)
+    allow_private: bool = setting(FLAG, "whether the URL may point to this machine or a private network", False)
 
 
-class ConsoleChannel(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleChannel:
     """The daemon's standard output."""
 
-    type: Literal["console"] = setting(says=_TYPE_SAYS)
+    type: Literal["console"] = setting(CHOICE, _TYPE_SAYS)
 
 
-class InboxChannel(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InboxChannel:
     """The inbox on the page."""
 
-    type: Literal["inbox"] = setting(says=_TYPE_SAYS)
+    type: Literal["inbox"] = setting(CHOICE, _TYPE_SAYS)
 
 
-class AppriseChannel(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AppriseChannel:
     """Any service supported by the apprise library."""
 
-    type: Literal["apprise"] = setting(says=_TYPE_SAYS)
-    url: Annotated[Secret, kinds.secret()] = setting(says="apprise URL of the service, including credentials")
+    type: Literal["apprise"] = setting(CHOICE, _TYPE_SAYS)
+    url: Secret = setting(SECRET, "apprise URL of the service, including credentials")
 
 
-CHANNELS: Final = NamedTables(
-    by="type",
-    default=None,
-    models={
-        "telegram": TelegramChannel,
-        "webhook": WebhookChannel,
-        "console": ConsoleChannel,
-        "inbox": InboxChannel,
-        "apprise": AppriseChannel,
-    },
-)
-
-
-def _type(written: Any) -> str | None:
-    return CHANNELS.tag(written)
+def _check_webhook(fields: Fields, given: Mapping[str, Any]) -> None:
+    url: SecretUrl | None = given.get("url")
+    if url is not None and given.get("allow_private") is False and is_private(urlsplit(url.reveal()).hostname or ""):
+        fields.fail(
+            "url", "points to this machine or a private network; if that is intended, write allow_private = true"
+        )
 
 
 AnyChannel: TypeAlias = TelegramChannel | WebhookChannel | ConsoleChannel | InboxChannel | AppriseChannel
 """Any value of `Settings.channels`, for an exhaustive `match`."""
-
-Channel: TypeAlias = Annotated[
-    Annotated[TelegramChannel, Tag("telegram")]
-    | Annotated[WebhookChannel, Tag("webhook")]
-    | Annotated[ConsoleChannel, Tag("console")]
-    | Annotated[InboxChannel, Tag("inbox")]
-    | Annotated[AppriseChannel, Tag("apprise")],
-    Discriminator(_type),
-]
+CHANNELS: Final = NamedTables(
+    by="type",
+    default=None,
+    tables={
+        "telegram": described_table(TelegramChannel),
+        "webhook": described_table(WebhookChannel, _check_webhook),
+        "console": described_table(ConsoleChannel),
+        "inbox": described_table(InboxChannel),
+        "apprise": described_table(AppriseChannel),
+    },
+)

@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from wakeful.config.faults import refusal, refusal_inside
-from wakeful.config.kinds import Kind, shown
-from wakeful.config.secrets import SecretReader
-from wakeful.core.description import camel
+from wakeful.config.kinds.reading import shown
+from wakeful.core.description import Kind, camel
 from wakeful.core.fields import Fields
 from wakeful.core.schedule.pre_check import PRE_CHECK, PreCheck
 
-_EXAMPLE = '{command = {argv = ["./new-mail"]}}'
+_EXAMPLE: Final = '{command = {argv = ["./new-mail"]}}'
+_CAPITAL: Final = re.compile(r"([A-Z])")
 
 
-def check_table() -> Kind:
-    """A table with `command` or `http`, and `on_error`."""
+def _read(fields: Fields, name: str) -> Mapping[str, Any] | None:
+    written = fields.raw(name)
+    if not isinstance(written, Mapping):
+        fields.fail(name, f"{shown(written)} is not a table; write for example {_EXAMPLE}")
+        return None
+    inner = Fields(_in_json(written))
+    check = PRE_CHECK.read(inner)
+    for error in inner.errors:
+        fields.fail(f"{name}.{_in_settings(error.field)}", error.message)
+    return None if check is None else PRE_CHECK.write(check)
 
-    def read(value: Any, _: SecretReader | None) -> Mapping[str, Any]:
-        if not isinstance(value, Mapping):
-            raise refusal(f"{shown(value)} is not a table; write for example {_EXAMPLE}")
-        fields = Fields(_in_json(value))
-        check = PRE_CHECK.read(fields)
-        if check is None or fields.errors:
-            raise refusal_inside([(_in_settings(error.field), error.message) for error in fields.errors])
-        return PRE_CHECK.write(check)
 
-    return Kind("table: command or http, and on_error", _EXAMPLE, read, {"type": "object"})
+CHECK: Final = Kind("table: command or http, and on_error", _read, {"type": "object"}, cure=_EXAMPLE)
+"""A table with `command` or `http`, and `on_error`."""
 
 
 def pre_check(written: Mapping[str, Any]) -> PreCheck:
@@ -51,4 +52,6 @@ def _camel(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_settings(place: str) -> str:
-    return "".join(f"_{char.lower()}" if char.isupper() else char for char in place)
+    """The place in the file: the reverse of `_in_json`."""
+    names = place.split(".")
+    return ".".join([*(_CAPITAL.sub(r"_\1", name).lower() for name in names[:2]), *names[2:]])

@@ -5,11 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic_core import PydanticCustomError
-
-REFUSED = "refused"
-"""The pydantic error type for errors that already have one of our messages."""
-
 
 @dataclass(frozen=True, slots=True)
 class LocatedError:
@@ -46,20 +41,10 @@ class SettingsRefused(ValueError):
         return "\n".join([f"{self.file}: {count}", *(f"  {error}" for error in self.errors)])
 
 
-def refusal(message: str, *, at: tuple[str, ...] | None = None) -> PydanticCustomError:
-    """Raised when reading one value.
-
-    `at` moves the error from the field being read to another field in the same table: a check that involves two fields
-    runs when the later one is read, and may concern the earlier one.
-    """
-    # Passed as a value: in a template, the braces of a cure such as {env = "NAME"} would be interpolated.
-    return PydanticCustomError(REFUSED, "{message}", {"message": message, "at": at, "inner": ()})
+class Refusal(ValueError):
+    """One value is refused; the text says why, and what to write instead."""
 
 
-def refusal_inside(faults: list[tuple[str | int, str]]) -> PydanticCustomError:
-    """Raised when reading a list or a table: all errors of its items, each with the item's position."""
-    message = "; ".join(f"{place}: {text}" for place, text in faults)
-    return PydanticCustomError(REFUSED, "{message}", {"message": message, "at": None, "inner": tuple(faults)})
-
-
-Refusal = PydanticCustomError
+def refusal(message: str) -> Refusal:
+    """Raised by the function that reads one value."""
+    return Refusal(message)

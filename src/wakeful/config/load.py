@@ -7,22 +7,22 @@ handler, so that no chained exception can carry the file's content (and with it 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from types import MappingProxyType
 from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import ValidationError
-
 from wakeful.config.document import Document, read_document
 from wakeful.config.faults import LocatedError, SettingsRefused
-from wakeful.config.kinds import UNUSED, Reading, masked
-from wakeful.config.messages import faults_of, may_follow_from
-from wakeful.config.model import Settings, agent_names
+from wakeful.config.kinds.reading import Reading, masked
+from wakeful.config.model import ENTRIES, Settings, agent_names, read_settings, tables_with
 from wakeful.config.places import Path, dotted
 from wakeful.config.secrets import REDACTED_MIN, Redactor, Secret, SecretReader, SecretUrl, read_regular_file
+from wakeful.config.table import UNUSED
 from wakeful.config.walk import leaves
+from wakeful.core.errors import FieldError
+from wakeful.core.fields import Fields
 
 FILE_NAME: Final = "wakeful.toml"
 FILE_MAX: Final = 262_144
@@ -125,15 +125,13 @@ def _validated(
     path: FilePath, document: Document, reader: SecretReader, given: Mapping[Path, Any]
 ) -> Loaded | list[LocatedError]:
     data = _with_options(document.data, given)
-    faults = list(document.faults)
-    try:
-        settings = Settings.model_validate(data, context=Reading(reader, agent_names(data)))
-    except ValidationError as error:
-        faults += _translated(error, data, document, given)
-    else:
-        if not faults:
-            return _loaded(path, settings, data, document, reader, given)
-    return faults
+    reading = Reading(reader, agent_names(data), is_whole=not document.spoilt, tables_with=tables_with)
+    fields = Fields(data, context=reading)
+    settings = read_settings(fields)
+    faults = [*document.faults, *_located(fields.errors, document, given)]
+    if faults or settings is None:
+        return faults
+    return _loaded(path, settings, data, document, reader, given)
 
 
 def _with_options(data: Mapping[str, Any], given: Mapping[Path, Any]) -> dict[str, Any]:
@@ -150,21 +148,36 @@ def _with_options(data: Mapping[str, Any], given: Mapping[Path, Any]) -> dict[st
     return merged
 
 
-def _translated(
-    error: ValidationError, data: Mapping[str, Any], document: Document, given: Mapping[Path, Any]
-) -> list[LocatedError]:
-    details = error.errors(include_url=False)
-    faults = []
-    for detail in details[:FAULTS_MAX]:
-        if may_follow_from(detail, document.spoilt):
-            continue
-        for place, message in faults_of(detail, data):
-            line = None if place in given else document.places.line_of(place)
-            faults.append(LocatedError(dotted(place), message, line))
-    if len(details) > FAULTS_MAX:
-        last = max(document.places.lines.values(), default=1)
-        faults.append(LocatedError("", f"and {len(details) - FAULTS_MAX} more; correct these first", last))
-    return faults
+def _located(errors: Sequence[FieldError], document: Document, given: Mapping[Path, Any]) -> Iterator[LocatedError]:
+    """The errors with their lines, without those that may only follow from lines that could not be parsed."""
+    lines = {dotted(place): line for place, line in document.places.lines.items()}
+    options = {dotted(place) for place in given}
+    for error in errors[:FAULTS_MAX]:
+        if not _may_follow_from(error.field, document.spoilt):
+            line = None if error.field in options else _line_of(error.field, lines)
+            yield LocatedError(error.field, error.message, line)
+    if len(errors) > FAULTS_MAX:
+        last = max(lines.values(), default=1)
+        yield LocatedError("", f"and {len(errors) - FAULTS_MAX} more; correct these first", last)
+
+
+def _line_of(field: str, lines: Mapping[str, int]) -> int:
+    """The line of a setting, or of the nearest table around it that has one."""
+    while field and field not in lines:
+        field = field[: max(field.rfind("."), field.rfind("["), 0)]
+    return lines.get(field, 1)
+
+
+def _may_follow_from(field: str, spoilt: frozenset[Path]) -> bool:
+    """Whether the setting could not be parsed, or is in an entry whose allowed keys are unknown for this reason."""
+    return field in map(dotted, spoilt) or any(
+        f"{field}.".startswith(f"{dotted(path[:2])}.") for path in spoilt if _selects_keys(path)
+    )
+
+
+def _selects_keys(path: Path) -> bool:
+    entries = ENTRIES.get(str(path[0])) if len(path) == 3 else None
+    return entries is not None and path[2] == entries.by
 
 
 def _loaded(
@@ -178,21 +191,21 @@ def _loaded(
     sources: dict[str, Source] = {}
     written: dict[Path, Any] = {}
     warnings: list[LocatedError] = []
-    for place, value, default in leaves(settings):
+    for place, value, described in leaves(settings):
         raw = _written_at(place, data)
         source = DEFAULT
         if place in given:
             source = Source("option")
         elif raw is not None:
             source = Source("file", document.places.line_of(place))
-        if raw is not None and _is_unused(settings, place):
+        if raw is not None and described.says == UNUSED:
             message = "has no effect with this adapter; remove it"
             warnings.append(LocatedError(dotted(place), message, source.line))
         if isinstance(value, Secret | SecretUrl):
             source = _secret_source(value, source)
             warnings += _exposed(place, value, source, path)
         sources[dotted(place)] = source
-        written[place] = _as_written(value, default if raw is None else raw)
+        written[place] = _as_written(value, described.written_default if raw is None else raw)
     return Loaded(
         settings,
         MappingProxyType(sources),
@@ -202,15 +215,6 @@ def _loaded(
         tuple(warnings),
         tuple(dict.fromkeys(reader.values)),
     )
-
-
-def _is_unused(settings: Settings, place: Path) -> bool:
-    """Whether an agent has the setting only so that older files load."""
-    if len(place) != 3 or place[0] != "agents":
-        return False
-    agent, name = settings.agents[str(place[1])], str(place[2])
-    extra = type(agent).model_fields[name].json_schema_extra
-    return isinstance(extra, Mapping) and bool(extra.get(UNUSED))
 
 
 def _written_at(place: Path, data: Any) -> Any:

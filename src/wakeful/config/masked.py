@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wakeful.config.load import Loaded, Source
-from wakeful.config.model import Settings
+from wakeful.config.model import SETTINGS
 
 
 def to_json(loaded: Loaded) -> dict[str, Any]:
@@ -22,7 +22,7 @@ def to_json(loaded: Loaded) -> dict[str, Any]:
 
 def _nested(loaded: Loaded) -> dict[str, Any]:
     """Names stay as in the file, where a person would write them."""
-    root: dict[str, Any] = {section: {} for section in Settings.model_fields}
+    root: dict[str, Any] = {section: {} for section in SETTINGS.names}
     for path, value in loaded.written.items():
         table = root
         for part in map(str, path[:-1]):

@@ -4,61 +4,77 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-from pydantic.alias_generators import to_camel
-
-from wakeful.config.described import described_table
-from wakeful.config.kinds import Reading, masked
-from wakeful.config.messages import faults_of
-from wakeful.config.model import Settings
-from wakeful.config.places import dotted
+from wakeful.config.kinds.reading import Reading
+from wakeful.config.kinds.texts import choice
+from wakeful.config.model import SLOT_NAME, tables_with
 from wakeful.config.secrets import MASK, Redactor, SecretReader
 from wakeful.config.slots import SLOTS, AnySlot
+from wakeful.core.description import Field, Object, camel
 from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.time.instants import format_duration
+from wakeful.core.fields import Fields
 
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])([A-Z])")
-_DURATIONS: Final = frozenset({"interval", "after_reset", "poll", "retry_window", "backoff_cap"})
 _SECRETS: Final = frozenset({"apiKey", "env"})
-SLOT: Final = described_table(
-    "SlotDefinition",
-    *SLOTS.models.values(),
-    says="A slot definition; the allowed fields depend on the provider, as in wakeful.toml.",
-    spelt=to_camel,
-    is_partial=True,
-)
-_NAMES: Final = frozenset(field.attribute for field in SLOT)
 _SNAKE: Final = re.compile(r"\b[a-z]+(?:_[a-z]+)+\b")
+_FIRST: Final = re.compile(r"^\w+")
 _SETTING: Final = re.compile(r'(?<![\w"])(\w+) = (?=["{\[\d]|true|false)')
+
+
+def _in_json(described: Object[Any]) -> Object[Any]:
+    """The description of a table with JSON names."""
+    return Object(described.name, described.says, [_renamed(field) for field in described], dict)
+
+
+def _renamed(field: Field) -> Field:
+    return replace(field, name=camel(field.attribute), label="")
+
+
+PROVIDERS: Final[Mapping[str, Object[Any]]] = {tag: _in_json(described) for tag, described in SLOTS.tables.items()}
+"""The description of a slot in JSON, by provider."""
+
+
+def _of_any_provider() -> Object[Any]:
+    """All their fields. None is required, because they depend on the provider; so does the default of a field that
+    only one has."""
+    every = [field for described in PROVIDERS.values() for field in described]
+    counts = Counter(field.name for field in every)
+    fields: dict[str, Field] = {}
+    for field in every:
+        default = None if field.is_required or counts[field.name] == 1 else field.written
+        fields.setdefault(field.name, replace(field, default=default, written=default))
+    fields["provider"] = replace(fields["provider"], kind=choice(tuple(PROVIDERS)))
+    says = "A slot definition; the allowed fields depend on the provider, as in wakeful.toml."
+    return Object("SlotDefinition", says, fields.values(), dict)
+
+
+SLOT: Final = _of_any_provider()
+_NAMES: Final = frozenset(field.attribute for field in SLOT)
 
 
 def read_slot(name: str, data: Mapping[str, Any], *, home: Path, environ: Mapping[str, str] | None = None) -> AnySlot:
     """The slot that these JSON fields describe; raises `Invalid` with every error, by JSON name."""
     reader = SecretReader(home, os.environ if environ is None else environ)
-    written = {"slots": {name: {_HUMP.sub(r"_\1", key).lower(): value for key, value in data.items()}}}
-    try:
-        settings = Settings.model_validate(written, context=Reading(reader, frozenset()))
-    except ValidationError as error:
-        redact = Redactor([*reader.values, *_plain_secrets(data)]).redact
-        details = error.errors(include_url=False)
-        faults = [
-            FieldError(_json_place(place), _in_json(redact(message)))
-            for detail in details
-            for place, message in faults_of(detail, written)
-        ]
-    else:
-        return settings.slots[name]
-    raise Invalid(*faults)
+    written = {_HUMP.sub(r"_\1", key).lower(): value for key, value in data.items()}
+    named = Fields({"name": name})
+    SLOT_NAME.read(named, "name")
+    fields = Fields({"slot": written}, context=Reading(reader, tables_with=tables_with))
+    slot: AnySlot | None = SLOTS.read_entry(fields, "slot")
+    if slot is not None and not named.errors and not fields.errors:
+        return slot
+    redact = Redactor([*reader.values, *_plain_secrets(data)]).redact
+    places = [(error.field.removeprefix("slot."), error.message) for error in fields.errors]
+    raise Invalid(*named.errors, *(FieldError(_json_place(place), _json_words(redact(says))) for place, says in places))
 
 
 def slot_json(slot: AnySlot) -> dict[str, Any]:
     """A slot for display: JSON names, durations as text, secrets masked."""
-    shown = slot.model_dump()
-    return {to_camel(name): _shown(name, value) for name, value in shown.items() if value is not None}
+    return {name: value for name, value in PROVIDERS[slot.provider].write(slot).items() if value is not None}
 
 
 def with_secrets_of(data: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,18 +102,12 @@ def _plain_secrets(data: Mapping[str, Any]) -> list[str]:
     return [value for value in values if isinstance(value, str)]
 
 
-def _shown(name: str, value: Any) -> Any:
-    if name in _DURATIONS and isinstance(value, int):
-        return format_duration(value)
-    return masked(list(value) if isinstance(value, tuple) else value)
-
-
-def _in_json(message: str) -> str:
+def _json_words(message: str) -> str:
     """A settings message rewritten for JSON: `api_key = {env = "NAME"}` becomes `"apiKey": {"env": "NAME"}`."""
-    spelt = _SNAKE.sub(lambda match: to_camel(match[0]) if match[0] in _NAMES else match[0], message)
+    spelt = _SNAKE.sub(lambda match: camel(match[0]) if match[0] in _NAMES else match[0], message)
     return _SETTING.sub(r'"\1": ', spelt)
 
 
-def _json_place(place: tuple[str | int, ...]) -> str:
-    inner = place[2:] or ("name",)
-    return dotted((to_camel(str(inner[0])), *inner[1:]))
+def _json_place(place: str) -> str:
+    """The place with the JSON name of the field."""
+    return _FIRST.sub(lambda match: camel(match[0]), place, count=1)

@@ -2,130 +2,123 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, TypeAlias
 
-from pydantic import Discriminator, Tag, ValidationInfo, field_validator
-
-from wakeful.config import kinds
-from wakeful.config.faults import refusal
-from wakeful.config.kinds import setting
+from wakeful.config.kinds import texts
+from wakeful.config.kinds.addresses import HTTPS_URL
+from wakeful.config.kinds.clocks import ZONE, time_of_day
+from wakeful.config.kinds.lists import ARGV, listed
+from wakeful.config.kinds.numbers import FLAG, count, duration
+from wakeful.config.kinds.secrets import SECRET, SECRETS_BY_NAME
+from wakeful.config.kinds.texts import JSON_TEXT
 from wakeful.config.secrets import Secret
-from wakeful.config.table import NamedTables, Table
+from wakeful.config.table import CHOICE, NamedTables, described_table, setting
+from wakeful.core.fields import Fields
 
 TIMES_MAX: Final = 5
+_MINUTE_TO_DAY: Final = duration("1m", "24h")
+_WORDS: Final = texts.text(most=200)
 _MODES: Final = ("interval", "times", "after_reset")
 _PROVIDER_SAYS: Final = "the provider"
 _PERCENTAGE_SAYS: Final = "key of the used percentage in the JSON, e.g. `data.used.0`"
 _RESET_SAYS: Final = "key of the next reset in the JSON; milliseconds, seconds, or a timestamp with an offset"
 
 
-class Quota(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
     """Defaults for all slots."""
 
-    slots_max: Annotated[int, kinds.count(1, 64)] = setting(4, says="maximum number of slots")
-    retry_window: Annotated[int, kinds.duration("1m", "24h")] = setting(
-        "15m", says="how long to poll every minute for the effect of a wake before sending it again"
+    slots_max: int = setting(count(1, 64), "maximum number of slots", 4)
+    retry_window: int = setting(
+        _MINUTE_TO_DAY, "how long to poll every minute for the effect of a wake before sending it again", "15m"
     )
-    errors_max: Annotated[int, kinds.count(1, 1_000)] = setting(
-        10, says="consecutive errors after which wakes, or the slot itself, are disabled"
+    errors_max: int = setting(
+        count(1, 1_000), "consecutive errors after which wakes, or the slot itself, are disabled", 10
     )
-    backoff_cap: Annotated[int, kinds.duration("1m", "24h")] = setting(
-        "480m", says="maximum interval between polls that fail"
-    )
+    backoff_cap: int = setting(_MINUTE_TO_DAY, "maximum interval between polls that fail", "480m")
 
 
-class SlotTable(Table):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotTable:
     """Settings for slots of every provider."""
 
-    enabled: Annotated[bool, kinds.flag()] = setting(True, says="whether the slot is woken and polled")
-    interval: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="wake this long after the last wake; default: never by interval"
+    enabled: bool = setting(FLAG, "whether the slot is woken and polled", True)
+    interval: int | None = setting(
+        _MINUTE_TO_DAY, "wake this long after the last wake; default: never by interval", None
     )
-    times: Annotated[
-        tuple[str, ...],
-        kinds.listed(kinds.time_of_day(), f"list of times of day, at most {TIMES_MAX}", most=TIMES_MAX, distinct=True),
-    ] = setting((), says="wake at these times; empty: never by time of day")
-    after_reset: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="wake this long after the last known reset; default: never by reset"
+    times: tuple[str, ...] = setting(
+        listed(time_of_day(), f"list of times of day, at most {TIMES_MAX}", most=TIMES_MAX, distinct=True),
+        "wake at these times; empty: never by time of day",
+        (),
     )
-    timezone: Annotated[str, kinds.zone(local=True)] = setting("local", says="time zone of `times`")
-    poll: Annotated[int, kinds.duration("1m", "24h")] = setting("30m", says="how often the quota is polled")
-    retry_window: Annotated[int | None, kinds.duration("1m", "24h")] = setting(
-        None, says="overrides quota.retry_window"
+    after_reset: int | None = setting(
+        _MINUTE_TO_DAY, "wake this long after the last known reset; default: never by reset", None
     )
-    errors_max: Annotated[int | None, kinds.count(1, 1_000)] = setting(None, says="overrides quota.errors_max")
-    backoff_cap: Annotated[int | None, kinds.duration("1m", "24h")] = setting(None, says="overrides quota.backoff_cap")
+    timezone: str = setting(ZONE, "time zone of `times`", "local")
+    poll: int = setting(_MINUTE_TO_DAY, "how often the quota is polled", "30m")
+    retry_window: int | None = setting(_MINUTE_TO_DAY, "overrides quota.retry_window", None)
+    errors_max: int | None = setting(count(1, 1_000), "overrides quota.errors_max", None)
+    backoff_cap: int | None = setting(_MINUTE_TO_DAY, "overrides quota.backoff_cap", None)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GlmSlot(SlotTable):
     """Z.ai or BigModel."""
 
-    provider: Literal["glm"] = setting("glm", says=_PROVIDER_SAYS)
-    api_key: Annotated[Secret, kinds.secret()] = setting(says="the API key")
-    base_url: Annotated[str, kinds.url(https=True)] = setting("https://api.z.ai", says="base URL of the provider")
-    model: Annotated[str, kinds.text(most=200)] = setting("glm-5", says="model that wakes are sent to")
+    provider: Literal["glm"] = setting(CHOICE, _PROVIDER_SAYS, "glm")
+    api_key: Secret = setting(SECRET, "the API key")
+    base_url: str = setting(HTTPS_URL, "base URL of the provider", "https://api.z.ai")
+    model: str = setting(_WORDS, "model that wakes are sent to", "glm-5")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSlot(SlotTable):
     """Any provider with a URL that returns {percentage, nextResetTime}."""
 
-    provider: Literal["http"] = setting(says=_PROVIDER_SAYS)
-    api_key: Annotated[Secret | None, kinds.secret()] = setting(None, says="sent as a bearer token")
-    quota_url: Annotated[str, kinds.url(https=True)] = setting(says="URL that returns the quota on GET")
-    wake_url: Annotated[str | None, kinds.url(https=True)] = setting(None, says="URL that a wake POSTs to")
-    wake_body: Annotated[str | None, kinds.json_text()] = setting(None, says="body of the wake request")
-    percentage_key: Annotated[str, kinds.text(most=200)] = setting("percentage", says=_PERCENTAGE_SAYS)
-    reset_key: Annotated[str, kinds.text(most=200)] = setting("nextResetTime", says=_RESET_SAYS)
-
-    @field_validator("wake_url")
-    @classmethod
-    def _can_wake(cls, url: str | None, info: ValidationInfo) -> str | None:
-        _check_wake(url, info, 'wake_url = "https://…"')
-        return url
+    provider: Literal["http"] = setting(CHOICE, _PROVIDER_SAYS)
+    api_key: Secret | None = setting(SECRET, "sent as a bearer token", None)
+    quota_url: str = setting(HTTPS_URL, "URL that returns the quota on GET")
+    wake_url: str | None = setting(HTTPS_URL, "URL that a wake POSTs to", None)
+    wake_body: str | None = setting(JSON_TEXT, "body of the wake request", None)
+    percentage_key: str = setting(_WORDS, _PERCENTAGE_SAYS, "percentage")
+    reset_key: str = setting(_WORDS, _RESET_SAYS, "nextResetTime")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSlot(SlotTable):
     """Any provider with a program that prints {percentage, nextResetTime}."""
 
-    provider: Literal["command"] = setting(says=_PROVIDER_SAYS)
-    quota_argv: Annotated[tuple[str, ...], kinds.argv()] = setting(says="program that prints the quota")
-    wake_argv: Annotated[tuple[str, ...] | None, kinds.argv()] = setting(None, says="program that sends the wake")
-    env: Annotated[Mapping[str, Secret], kinds.secrets_by_name()] = setting(
-        {}, says="environment variables for both programs"
-    )
-    percentage_key: Annotated[str, kinds.text(most=200)] = setting("percentage", says=_PERCENTAGE_SAYS)
-    reset_key: Annotated[str, kinds.text(most=200)] = setting("nextResetTime", says=_RESET_SAYS)
-
-    @field_validator("wake_argv")
-    @classmethod
-    def _can_wake(cls, argv: tuple[str, ...] | None, info: ValidationInfo) -> tuple[str, ...] | None:
-        _check_wake(argv, info, 'wake_argv = ["PROGRAM"]')
-        return argv
+    provider: Literal["command"] = setting(CHOICE, _PROVIDER_SAYS)
+    quota_argv: tuple[str, ...] = setting(ARGV, "program that prints the quota")
+    wake_argv: tuple[str, ...] | None = setting(ARGV, "program that sends the wake", None)
+    env: Mapping[str, Secret] = setting(SECRETS_BY_NAME, "environment variables for both programs", {})
+    percentage_key: str = setting(_WORDS, _PERCENTAGE_SAYS, "percentage")
+    reset_key: str = setting(_WORDS, _RESET_SAYS, "nextResetTime")
 
 
-def _check_wake(wake: object, info: ValidationInfo, example: str) -> None:
-    mode = next((mode for mode in _MODES if info.data.get(mode)), None)
-    if wake is None and mode is not None:
-        message = f"is missing, and {mode} needs it to wake the slot; write {example}, or remove {mode}"
-        raise refusal(message, at=(str(info.field_name),))
+def _check_wake(field: str, example: str) -> Callable[[Fields, Mapping[str, Any]], None]:
+    """The check that a slot with a wake mode says how it is woken."""
 
+    def check(fields: Fields, given: Mapping[str, Any]) -> None:
+        mode = next((mode for mode in _MODES if given.get(mode)), None)
+        if mode is not None and field in given and given[field] is None:
+            fields.fail(
+                field, f"is missing, and {mode} needs it to wake the slot; write {field} = {example}, or remove {mode}"
+            )
 
-SLOTS: Final = NamedTables(
-    by="provider",
-    default="glm",
-    models={"glm": GlmSlot, "http": HttpSlot, "command": CommandSlot},
-)
-
-
-def _provider(written: Any) -> str | None:
-    return SLOTS.tag(written)
+    return check
 
 
 AnySlot: TypeAlias = GlmSlot | HttpSlot | CommandSlot
 """Any value of `Settings.slots`, for an exhaustive `match`."""
-
-Slot: TypeAlias = Annotated[
-    Annotated[GlmSlot, Tag("glm")] | Annotated[HttpSlot, Tag("http")] | Annotated[CommandSlot, Tag("command")],
-    Discriminator(_provider),
-]
+SLOTS: Final = NamedTables(
+    by="provider",
+    default="glm",
+    tables={
+        "glm": described_table(GlmSlot),
+        "http": described_table(HttpSlot, _check_wake("wake_url", '"https://…"')),
+        "command": described_table(CommandSlot, _check_wake("wake_argv", '["PROGRAM"]')),
+    },
+)

@@ -68,6 +68,6 @@ def _at(settings: Settings, path: Path) -> Any:
 def _with(new: Settings, current: Settings, kept: Sequence[Path]) -> Settings:
     """The new settings with the old values at these paths."""
     for table, name in kept:
-        changed = getattr(new, str(table)).model_copy(update={str(name): _at(current, (table, name))})
-        new = new.model_copy(update={str(table): changed})
+        changed = replace(getattr(new, str(table)), **{str(name): _at(current, (table, name))})
+        new = replace(new, **{str(table): changed})
     return new

@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from wakeful.config.model import ENTRIES, Settings
+from wakeful.config.model import ENTRIES, SETTINGS, Settings
 from wakeful.config.places import Path, dotted
-from wakeful.config.table import Table
+from wakeful.core.description import Field, Object
 
 
-def leaves(table: Table, path: Path = ()) -> Iterator[tuple[Path, Any, Any]]:
-    """Every value with its path and its default as written; lists and tables of secrets are one value."""
-    for name, field in type(table).model_fields.items():
-        value, place = getattr(table, name), (*path, name)
-        if isinstance(value, Table):
-            yield from leaves(value, place)
-        elif path == () and name in ENTRIES:
+class Leaf(NamedTuple):
+    """One value of the settings, and its description."""
+
+    path: Path
+    value: Any
+    field: Field
+
+
+def leaves(settings: Settings) -> Iterator[Leaf]:
+    """Every value; lists and tables of secrets are one value."""
+    return _leaves(SETTINGS, settings, ())
+
+
+def _leaves(described: Object[Any], table: Any, path: Path) -> Iterator[Leaf]:
+    for field in described:
+        value, place = getattr(table, field.attribute), (*path, field.name)
+        if path == () and field.name in ENTRIES:
             for entry, inner in value.items():
-                yield from leaves(inner, (*place, entry))
+                if (kind := ENTRIES[field.name].described(inner)) is not None:
+                    yield from _leaves(kind, inner, (*place, entry))
+        elif field.kind.inner and value is not None:
+            yield from _leaves(field.kind.inner[0], value, place)
         else:
-            yield place, value, None if field.is_required() else field.default
+            yield Leaf(place, value, field)
 
 
 def diff(old: Settings, new: Settings) -> list[str]:
@@ -31,8 +45,8 @@ def diff(old: Settings, new: Settings) -> list[str]:
 def _differences(path: Path, old: Any, new: Any) -> Iterator[Path]:
     if old == new:
         return
-    if isinstance(old, Table) and type(old) is type(new):
-        for name in type(old).model_fields:
+    if dataclasses.is_dataclass(old) and type(old) is type(new):
+        for name in (field.name for field in dataclasses.fields(old)):
             yield from _differences((*path, name), getattr(old, name), getattr(new, name))
     elif len(path) == 1 and path[0] in ENTRIES and isinstance(old, Mapping):
         for name in dict.fromkeys([*old, *new]):

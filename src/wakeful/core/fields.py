@@ -91,23 +91,33 @@ def _faulty_text(text: Any) -> str | None:
     return None
 
 
+def shortened(message: str) -> str:
+    """A message that quotes something huge with only its beginning and its cure."""
+    return message if len(message) <= MESSAGE_MAX else f"{message[: MESSAGE_MAX // 2]} … {message[-MESSAGE_MAX // 2 :]}"
+
+
 def _shortened(error: FieldError) -> FieldError:
-    """Shorten a message that quotes something huge: keep its beginning and its cure."""
-    text = error.message
-    if len(text) <= MESSAGE_MAX:
+    if len(error.message) <= MESSAGE_MAX:
         return error
-    return FieldError(error.field[:MESSAGE_MAX], f"{text[: MESSAGE_MAX // 2]} … {text[-MESSAGE_MAX // 2 :]}")
+    return FieldError(error.field[:MESSAGE_MAX], shortened(error.message))
 
 
 class Fields:
     """One JSON object being read. A bad field returns its default and records an error; `finish` raises them all."""
 
-    __slots__ = ("_path", "data", "errors", "is_stored", "zone")
+    __slots__ = ("_path", "context", "data", "errors", "is_stored", "zone")
 
     def __init__(
-        self, data: Mapping[str, Any], path: str = "", *, zone: str | None = None, is_stored: bool = False
+        self,
+        data: Mapping[str, Any],
+        path: str = "",
+        *,
+        zone: str | None = None,
+        is_stored: bool = False,
+        context: object = None,
     ) -> None:
         self.data = data
+        self.context = context  # what the kinds of a higher layer need: of settings, how secrets are resolved
         self.zone = zone  # of times that name none
         self.is_stored = is_stored  # not written by a person: what only the store keeps is accepted
         self._path = path
@@ -123,6 +133,16 @@ class Fields:
 
     def fail(self, name: str, message: str) -> None:
         self.errors.append(FieldError(self._path + name, message))
+
+    def is_faulty(self, name: str) -> bool:
+        """Whether an error was recorded for a field, or for something in it."""
+        place = self._path + name
+        inside = (f"{place}.", f"{place}[")
+        return any(error.field == place or error.field.startswith(inside) for error in self.errors)
+
+    def beside(self, data: Mapping[str, Any], path: str = "") -> "Fields":
+        """Other values, read for the same object: those inside one of its fields, by their full names."""
+        return Fields(data, self._path + path, zone=self.zone, is_stored=self.is_stored, context=self.context)
 
     def take(self, name: str, kind: type[T], default: D, what: str) -> T | D:
         """A value of a plain JSON type."""
@@ -209,7 +229,7 @@ class Fields:
         if not isinstance(value, Mapping):
             self.fail(name, f"{shown(value)} is not an object; write {{…}}")
             return None
-        inner = Fields(value, f"{self._path}{name}.", zone=self.zone, is_stored=self.is_stored)
+        inner = self.beside(value, f"{name}.")
         try:
             result = reader(inner)
         except Invalid as invalid:
@@ -228,7 +248,7 @@ class Fields:
             self.fail(name, f"{count}: {cure}")
             return ()
         numbered = {f"{name}[{number}]": value for number, value in enumerate(values)}
-        inner = Fields(numbered, self._path, zone=self.zone, is_stored=self.is_stored)
+        inner = self.beside(numbered)
         objects = [inner.nested(place, reader) for place in inner.data]
         self.errors.extend(inner.errors)
         return tuple(item for item in objects if item is not None)

@@ -14,3 +14,11 @@ class NotStarted(RuntimeError):
 
 class Conflict(RuntimeError):
     """Not possible in the current state; the message says what prevents it."""
+
+
+class Stale(Exception):
+    """What is stored is not what the caller has read."""
+
+    def __init__(self, text: str, tag: str | None = None) -> None:
+        super().__init__(text)
+        self.tag = tag

@@ -36,5 +36,5 @@ def _property(field: Field) -> dict[str, Any]:
     schema = dict(field.kind.schema)
     if not field.is_required and schema:
         schema = {"anyOf": [schema, {"type": "null"}]}
-    default = {} if field.written_default in (None, "") else {"default": field.written_default}
+    default = {} if field.written_default in (None, "", [], {}) else {"default": field.written_default}
     return {**schema, "description": field.help, **default}

@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.run.runs import NOT_RUN, Attempt, Run
+from wakeful.core.run.runs import NOT_RUN, OUTSIDE_PLAN, Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Manual, Timing
@@ -124,7 +124,7 @@ def _of_schedule(
     tx: Tx, schedule: Schedule, cadence: Cadence, rows: Sequence[Run], given: History | None, since: Instant | None
 ) -> Iterator[Finding]:
     """Rows of instants tile the time from its beginning to its border."""
-    planned = [row for row in rows if row.trigger != "manual"]
+    planned = [row for row in rows if row.trigger not in OUTSIDE_PLAN]
     eras = given.eras if given is not None else _eras(tx, schedule, planned)
     if not eras:
         return  # its definition cannot be read, and nothing is known of it

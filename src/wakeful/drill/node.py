@@ -66,6 +66,9 @@ class SteppedClock:
         moment = self._clock.read()
         return moment._replace(now=moment.now + self.offset)
 
+    def is_before(self, moment: Moment) -> bool:
+        return self._clock.is_before(moment._replace(now=moment.now - self.offset))
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._clock, name)
 
@@ -81,7 +84,7 @@ class Disturbed:
 
     def install(self) -> None:
         """Make the daemon open its store and its clock through this, with a short lease and short pauses."""
-        from wakeful.app import Wakeful
+        from wakeful.api.python import Wakeful
         from wakeful.core.schedule import policies
 
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -16,6 +16,9 @@ class SystemClock:
         monotonic_ns = time.monotonic_ns()
         return Moment(time.time_ns() // 1_000_000, monotonic_ns // 1_000_000, slept_ms(monotonic_ns))
 
+    def is_before(self, moment: Moment) -> bool:
+        return time.monotonic_ns() < moment.monotonic * 1_000_000 and time.time_ns() < moment.now * 1_000_000
+
     async def sleep(self, duration: Duration) -> None:
         await asyncio.sleep(duration / 1000)
 

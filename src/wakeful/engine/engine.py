@@ -15,8 +15,10 @@ from typing import Any, Final
 from wakeful.core.run.effects import Alert
 from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 from wakeful.engine.batch import Batcher
-from wakeful.engine.claiming import Claim, Claimed, ClaimRequest, claim
+from wakeful.engine.cancels import Cancels
+from wakeful.engine.claiming import Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
+from wakeful.engine.fairness import is_turn_of_late
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits, manual_max
 from wakeful.engine.membership import Identity, Load, Membership
 from wakeful.engine.pruning import PRUNE_PAUSE, Pruner, PruneRequest
@@ -24,7 +26,9 @@ from wakeful.engine.recovery import turn_back
 from wakeful.engine.running import Runner
 from wakeful.engine.settler import Settler
 from wakeful.engine.side_tasks import SideTasks
+from wakeful.engine.this_node import ThisNode
 from wakeful.engine.urgent_store import UrgentStore
+from wakeful.ports.claims import Claim
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.sink import Alerted, ClockJumped, LeaseLost, Sink, Ticked
@@ -50,6 +54,7 @@ class Engine:
         limits: Limits | None = None,
         on_alert: Callable[[Alert], None] | None = None,
         sink: Sink | None = None,
+        node: ThisNode | None = None,
     ) -> None:
         self._store = UrgentStore(store)
         self._clock = clock
@@ -57,12 +62,11 @@ class Engine:
         self._limits = limits or Limits()
         self._on_alert = on_alert or _log_alert
         self._sink = sink  # gets clock and lease events; the store reports its own writes (`EventingStore`)
-        self._bell = asyncio.Event()
+        self._node = node or ThisNode()
+        self._bell = self._node.bell
         # Called before this node enters: repairs a store that is a copy or was rolled back.
         self.adopt: Callable[[Instant], Awaitable[object]] | None = None
-        self._membership = Membership(
-            self._store, clock, hooks, identity, self._limits, alert=self.alert, ring_bell=self._bell.set
-        )
+        self._membership = Membership(self._store, clock, hooks, identity, self._limits, self._node, alert=self.alert)
         self._settler = Settler(self._store, clock, hooks, self)
         self._runner = Runner(
             hooks,
@@ -79,6 +83,7 @@ class Engine:
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False
         self._is_full = False  # at the last tick there was no capacity for everything that was due
+        self._is_turn_of_late = False  # see `engine.fairness`
         self._sleeps_until: int | None = None  # monotonic; None while it ticks
         self._last: Moment | None = None
         self._steady_since = 0
@@ -119,7 +124,7 @@ class Engine:
     @property
     def labels(self) -> frozenset[str]:
         """The labels of this node, as its row in the store says."""
-        return self._membership.labels_held
+        return self._node.labels_held
 
     @property
     def loop_task(self) -> asyncio.Task[None] | None:
@@ -149,7 +154,7 @@ class Engine:
 
     def publish_terms(self, terms: str) -> None:
         """Publish a hash of the settings this node runs with, as part of its lease."""
-        self._membership.terms = terms
+        self._node.publish_terms(terms)
 
     def ring_bell(self) -> None:
         """Tick now: something may be due earlier than planned."""
@@ -158,8 +163,7 @@ class Engine:
     def start_claims(self, claims: list[Claim]) -> None:
         """Start runs that were claimed."""
         started_at = self._clock.read().monotonic  # read again: the commit may have taken long
-        for item in claims:
-            self._runner.start(item, started_at)
+        self._runner.start(claims, started_at)
 
     def look_by(self, due_at: Instant | None) -> None:
         """Tick at `due_at` or earlier, and now if there was no capacity for what was due. Runs started meanwhile have
@@ -248,19 +252,21 @@ class Engine:
             self._membership.lease_until,
             self.manual_room,
             self.labels,
+            self._is_turn_of_late,
         )
         claimed, is_batch_failed = await self._claim(request)
         if claimed.is_lost and not claimed.claims:  # another node voided this one: the renewal logs it and re-enters
             self._membership.renew_at = moment.monotonic
             return moment.monotonic
         self._gap_reason = "outage"
+        self._is_turn_of_late = is_turn_of_late(claimed.claims, before=self._is_turn_of_late)
         self.start_claims(claimed.claims)
         for side_task in claimed.side_tasks:
             self._side_tasks.start(side_task, moment)
         for alert in claimed.alerts:
             self.alert(alert, moment.now)
-        on_time = [moment.now - item.run.due_at for item in claimed.claims if item.run.trigger == "schedule"]
-        self._lag = max(on_time, default=0)
+        due_at = [claim.batch.due_at for claim in claimed.claims if claim.batch.trigger == "schedule"]
+        self._lag = moment.now - min(due_at, default=moment.now)
         if self._sink is not None:
             self._sink.tell([Ticked(moment.now, self._lag, len(claimed.claims), self._runner.count)])
         if is_batch_failed:
@@ -286,7 +292,7 @@ class Engine:
         if not run_ids or self._is_cancel_look_due:
             return
         self._cancels_at = moment.monotonic + CANCEL_LOOK_EVERY
-        for run_id in await self._store.read(lambda tx: tx.cancels.among(run_ids)):
+        for run_id in await self._store.read(lambda tx: tx[Cancels].among(run_ids)):
             self._runner.cancel(run_id, moment.monotonic)
 
     async def _claim(self, request: ClaimRequest) -> tuple[Claimed, bool]:

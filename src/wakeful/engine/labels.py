@@ -31,15 +31,22 @@ def next_due_at(tx: Tx, queues: Sequence[str], *, besides: Sequence[str] = ()) -
 
 
 def due_runs(
-    tx: Tx, queues: Sequence[str], labels: frozenset[str], *, now: Instant, limit: int, manual_max: int | None
+    tx: Tx,
+    queues: Sequence[str],
+    labels: frozenset[str],
+    *,
+    now: Instant,
+    limit: int,
+    manual_max: int | None,
+    after: Instant | None = None,
 ) -> list[Run]:
     """Waiting runs that are due and that this node may begin; like `Runs.due`, plus the runs in its queues."""
-    rows = tx.runs.due(now=now, limit=limit, manual_max=manual_max)
+    rows = tx.runs.due(now=now, limit=limit, manual_max=manual_max, after=after)
     if any(run.run_on is not None for run in rows):
         rows = _kept(tx, rows, labels)
     if not queues:
         return rows
-    merged = sorted([*rows, *tx.labelled.due_runs(queues, now=now, limit=limit)], key=_by_turn)
+    merged = sorted([*rows, *tx.labelled.due_runs(queues, now=now, limit=limit, after=after)], key=by_turn)
     manual = [run for run in merged if run.priority == PRIORITY_PERSON][:manual_max]
     return [*manual, *(run for run in merged if run.priority != PRIORITY_PERSON)][:limit]
 
@@ -58,5 +65,6 @@ def hold_off_first(tx: Tx, queues: Sequence[str], kind: str, *, now: Instant, un
     return tx.alarms.hold_off_first(kind, now=now, until=until) if ref is None else ref
 
 
-def _by_turn(run: Run) -> tuple[int, Instant, int]:
+def by_turn(run: Run) -> tuple[int, Instant, int]:
+    """The order in which waiting runs begin."""
     return run.priority, run.due_at if run.next_attempt_at is None else run.next_attempt_at, run.run_id

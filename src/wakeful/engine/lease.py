@@ -37,10 +37,7 @@ class Lease:
     def holds(self) -> bool:
         """Whether the lease is certainly still valid. Checks both clocks: monotonic time stops while the machine is
         suspended, and the wall clock may be set back."""
-        if self._until is None:
-            return False
-        moment = self._clock.read()
-        return moment.monotonic < self._until.monotonic and moment.now < self._until.now
+        return self._until is not None and self._clock.is_before(self._until)
 
     async def confirm(self) -> None:
         """Return once the lease is valid. If it may have expired, request a renewal and wait for it; a node that has

@@ -33,6 +33,8 @@ TRY_AGAIN: Duration = SECOND
 # Due runs are not rung while there is no capacity for them, so that a burst costs one write each instead of two;
 # but never so long that a delay caused by our own queue could count as a misfire.
 HELD_BACK_MAX: Duration = 30 * SECOND
+# What is on time is held back only this long while older runs wait.
+TURN_NEEDS_ROW: Duration = 1
 RING_BATCH = 200
 DEFERRED_MIN: Duration = SECOND
 # A wall clock that went back by more than this was wrong before: plan again. Smaller steps are ignored.

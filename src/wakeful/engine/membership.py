@@ -16,10 +16,12 @@ from wakeful.engine.limits import STEP_BACK_MIN, Limits
 from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.recovery import note_clock, read_clock_high, rescue
 from wakeful.engine.store_rollback import has_gone_back, mark
+from wakeful.engine.this_node import ThisNode
 from wakeful.engine.tick_gaps import note_leaving, note_tick, notice_silence
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.handlers import AlarmHandler, EngineHooks
-from wakeful.ports.store import Store, StoreUnavailable, Tx
+from wakeful.ports.meta import Meta
+from wakeful.ports.store import STORE_ID, STORE_MARK, Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
 
@@ -56,9 +58,9 @@ class Membership:
         hooks: EngineHooks,
         identity: Identity,
         limits: Limits,
+        node: ThisNode,
         *,
         alert: Callable[[Alert, Instant], None],
-        ring_bell: Callable[[], None],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -67,7 +69,7 @@ class Membership:
         self._lease_length = limits.lease
         self._renew_every = limits.renew_every
         self._alert = alert
-        self._ring_bell = ring_bell
+        self._node = node
         self._inquiry = OrphanInquiry(store, hooks, clock, self._on_inquiry_result)
         self._has_inquiry_result = False  # a target reported the result of a run of a dead node: rescue it now
         self._published = ("", frozenset[str]())
@@ -80,10 +82,9 @@ class Membership:
         self.renew_at = 0  # monotonic
         self.clock_high: Instant = 0  # the latest time known to this store
         self.ledger_days = limits.ledger_days
-        self.terms = ""  # a hash of the settings that all nodes must share
         self.labels = limits.labels  # as they will be at the next renewal
-        self.labels_held: frozenset[str] = frozenset()  # as this node's row says: what it claims is under these
         self._born_at: Instant = 0
+        self._store_id: str | None = None  # of the store that this node entered
 
     @property
     def kept_since(self) -> Instant:
@@ -96,9 +97,10 @@ class Membership:
 
     async def enter(self, moment: Moment, *, capacity: int) -> None:
         """Register as a new incarnation, and recover what earlier incarnations left."""
-        published = self.terms, self.labels
+        published = self._node.terms, self.labels
 
-        def enter(tx: Tx) -> tuple[int, Instant, Instant]:
+        def enter(tx: Tx) -> tuple[int, Instant, Instant, int]:
+            self._recognise(tx)
             node_id = tx.nodes.register(
                 name=self._identity.name,
                 host=self._identity.host,
@@ -112,9 +114,9 @@ class Membership:
                 for handler in self._hooks.alarms:
                     _recover(handler, tx, moment.now)
             _publish(tx, node_id, *published, moment.now)
-            born = tx.meta.get(BORN_AT)
+            born = tx[Meta].value(BORN_AT)
             if born is None:
-                tx.meta.set(BORN_AT, born := str(moment.now))
+                tx[Meta].set(BORN_AT, born := str(moment.now))
             if moment.now >= _kept_since(int(born)):  # otherwise the clock is not set yet and cannot measure a gap
                 self._notice_silence(tx, moment.now, slept=0)
                 note_tick(tx, moment.now)
@@ -127,9 +129,10 @@ class Membership:
                 _kept_since(int(born)), high - STEP_BACK_MIN
             ):  # waiting runs without a cadence rely on it
                 note_clock(tx, moment.now)
-            return node_id, high, int(born)
+            return node_id, high, int(born), _advance(tx)
 
-        self.node_id, self.clock_high, self._born_at = await self._store.write(enter)
+        self.node_id, self.clock_high, self._born_at, mark = await self._store.write(enter)
+        await self._store.remember(mark)
         self._note_published(published)
         self._leases_known_at = moment.monotonic + self._lease_length
         self._hold_lease(moment)
@@ -137,14 +140,15 @@ class Membership:
 
     async def renew(self, moment: Moment, load: Load, *, stood_still: Duration = 0, slept: Duration = 0) -> bool:
         """Extend the lease, void dead nodes, and rescue their runs. Returns False if our own lease was taken."""
-        node_id, published = self.node_id, (self.terms, self.labels)
+        node_id, published = self.node_id, (self._node.terms, self.labels)
         lost: list[Instant | None] = []  # the store was rolled back to that moment; None: another node recorded it
         lease_until = moment.now + self._lease_length
         if lease_until < self.lease_until:
             self._unanswered.add(lease_until)
 
-        def renew(tx: Tx) -> tuple[bool, bool]:
+        def renew(tx: Tx) -> tuple[bool, bool, int]:
             assert node_id is not None  # noqa: S101 - only a registered node renews
+            self._recognise(tx)
             lost.clear()
             pruned_before = moment.now - self.ledger_days * DAY
             if has_gone_back(
@@ -155,7 +159,7 @@ class Membership:
                 unanswered=self._unanswered,
             ):
                 lost.append(mark(tx, renewed_at=self._renewed_at, now=moment.now))
-                return False, False
+                return False, False, 0
             is_ours = tx.nodes.renew(
                 node_id,
                 now=moment.now,
@@ -165,7 +169,7 @@ class Membership:
                 capacity=load.capacity,
             )
             if not is_ours:
-                return False, False
+                return False, False, 0
             if not self.is_clock_unset(moment.now):
                 if stood_still > 2 * self._renew_every:
                     self._notice_silence(tx, moment.now, slept=slept)
@@ -179,9 +183,9 @@ class Membership:
             beyond = moment.now + self._lease_length + STEP_BACK_MIN if is_known else INSTANT_MAX
             dead = [n.node_id for n in tx.nodes.expired(now=moment.now, beyond=beyond) if n.node_id != node_id]
             tx.nodes.void(dead, now=moment.now)
-            return True, bool(dead) or bool(tx.nodes.with_leftovers())
+            return True, bool(dead) or bool(tx.nodes.with_leftovers()), _advance(tx)
 
-        is_ours, is_work = await self._store.write(renew)
+        is_ours, is_work, reached = await self._store.write(renew)
         if lost:
             self._report_rollback(lost[-1], moment.now)
         self.renew_at = moment.monotonic + self._renew_every
@@ -191,6 +195,7 @@ class Membership:
             return False
         self._note_published(published)
         self._hold_lease(moment)
+        await self._store.remember(reached)
         if is_work:
             await self.rescue(moment.now)
         return True
@@ -239,17 +244,28 @@ class Membership:
         self._unanswered.clear()
         self.lease.renew(moment)
 
+    def _recognise(self, tx: Tx) -> None:
+        """Refuse a database that is another store than the one this node entered: it was swapped."""
+        found = tx[Meta].value(STORE_ID)
+        if self._store_id is None:
+            self._store_id = found
+        if found != self._store_id:
+            raise StoreUnavailable(
+                f"the database is another store now ({found}; it was {self._store_id}); put the right one back, or "
+                "restart this process to use the new one"
+            )
+
     def _note_published(self, published: tuple[str, frozenset[str]]) -> None:
-        self._published, self.labels_held = published, published[1]
+        self._published, self._node.labels_held = published, published[1]
 
     def _renew_now(self) -> None:
         """Renew before the next attempt starts: by our own clock the lease may have expired."""
         self.renew_at = self._clock.read().monotonic
-        self._ring_bell()
+        self._node.ring_bell()
 
     def _on_inquiry_result(self) -> None:
         self._has_inquiry_result = True
-        self._ring_bell()
+        self._node.ring_bell()
 
     def _notice_silence(self, tx: Tx, now: Instant, *, slept: Duration) -> None:
         """Report how long no node ticked; a listener that fails must not stop the engine (L9)."""
@@ -271,9 +287,16 @@ class Membership:
             self._alert(Alert("store", text), now)
 
 
+def _advance(tx: Tx) -> int:
+    """Record that the store has got further; returns how far."""
+    reached = int(tx[Meta].value(STORE_MARK) or 0) + 1
+    tx[Meta].set(STORE_MARK, str(reached))
+    return reached
+
+
 def kept_since(tx: Tx) -> Instant:
     """No row of this store is older; a clock that is behind it was not set yet."""
-    return _kept_since(int(tx.meta.get(BORN_AT) or 0))
+    return _kept_since(int(tx[Meta].value(BORN_AT) or 0))
 
 
 def _kept_since(born_at: Instant) -> Instant:

@@ -12,9 +12,17 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from wakeful.core.time.instants import SECOND, Duration, Instant
+from wakeful.engine.cancels import Cancels
+from wakeful.engine.incident_rows import Incidents
 from wakeful.engine.limits import TRY_AGAIN
+from wakeful.engine.merged_runs import MergedRuns
 from wakeful.engine.recovery import is_trusted
+from wakeful.engine.run_totals import RunTotals
+from wakeful.ports.backfills import BackfilledRuns, Backfills
+from wakeful.ports.charges import Charges
 from wakeful.ports.clock import Moment
+from wakeful.ports.inbox import Inbox
+from wakeful.ports.outbox import Deliveries
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -89,13 +97,14 @@ class Pruner:
 def prune(tx: Tx, *, now: Instant, request: PruneRequest) -> int:
     """Prune one batch; more than zero: there may be more to do."""
     before, since, steady_for = request
-    totalled = tx.totals.advance(now=now, limit=TOTAL_STEP)
+    totalled = tx[RunTotals].advance(now=now, limit=TOTAL_STEP)
     more = totalled if totalled == TOTAL_STEP else 0
     if not is_trusted(tx, now, steady_for=steady_for):
         return more
     tx.nodes.prune(before=before)
     steps = (
-        *(tx.runs.prune, tx.deliveries.prune, tx.inbox.prune, tx.incidents.prune),
-        *(tx.charges.prune, tx.cancels.prune, tx.merged_runs.prune, tx.backfills.prune),
+        tx.runs.prune,
+        *(tx[table].prune for table in (Deliveries, Inbox, Incidents, Charges, Cancels, MergedRuns)),
+        *(tx[table].prune for table in (BackfilledRuns, Backfills)),
     )
     return max(more, *(step(before=before, limit=PRUNE_STEP, since=since) for step in steps))

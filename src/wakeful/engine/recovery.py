@@ -22,6 +22,7 @@ from wakeful.engine.settling import OfKind, conclude_all, lock_all
 from wakeful.ports.action import NeverReceived, OrphanFate, Process, StillWorking, Told
 from wakeful.ports.changes import RunsLost
 from wakeful.ports.handlers import AlarmHandler, EngineHooks
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.engine")
@@ -149,7 +150,7 @@ def _ending(row: Run, orphan: OrphanFate | None, result: Told, *, is_asked: bool
 
 def read_clock_high(tx: Tx) -> Instant | None:
     """The latest time recorded in this store."""
-    written = tx.meta.get(CLOCK_HIGH)
+    written = tx[Meta].value(CLOCK_HIGH)
     return None if written is None else int(written)
 
 
@@ -158,11 +159,11 @@ def is_trusted(tx: Tx, now: Instant, *, steady_for: Duration) -> bool:
 
     Yes if it continues from where it was last trusted. After a leap (a machine that booted in 2036, or slept for
     months) only once it has run steadily for a day."""
-    written = tx.meta.get(CLOCK_TRUSTED)
+    written = tx[Meta].value(CLOCK_TRUSTED)
     leap = 0 if written is None else abs(now - int(written))
     if leap > LEAP_MAX and steady_for < STEADY_MIN:
         return False
-    tx.meta.set(CLOCK_TRUSTED, str(now))
+    tx[Meta].set(CLOCK_TRUSTED, str(now))
     return True
 
 
@@ -170,7 +171,7 @@ def note_clock(tx: Tx, now: Instant) -> None:
     """Record how far the clock got; the recorded value never decreases here."""
     high = read_clock_high(tx)
     if high is None or now > high:
-        tx.meta.set(CLOCK_HIGH, str(now))
+        tx[Meta].set(CLOCK_HIGH, str(now))
 
 
 async def turn_back(store: Store, hooks: EngineHooks, *, now: Instant, by: Duration) -> None:
@@ -179,7 +180,7 @@ async def turn_back(store: Store, hooks: EngineHooks, *, now: Instant, by: Durat
     def finish(tx: Tx) -> None:
         # Retries that were planned on the wrong clock are due beyond its high.
         tx.alarms.shift_waiting(by=by, beyond=now + by - GRACE, now=now)
-        tx.meta.set(CLOCK_HIGH, str(now))
+        tx[Meta].set(CLOCK_HIGH, str(now))
 
     for handler in hooks.alarms:
         try:

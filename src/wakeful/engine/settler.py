@@ -14,11 +14,12 @@ from typing import Final, Protocol
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending, Unproven
-from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, Run
+from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON
 from wakeful.core.time.instants import MINUTE, Instant
-from wakeful.engine.claiming import Claim
+from wakeful.engine.fairness import is_turn_of_late
 from wakeful.engine.limits import TRY_AGAIN
 from wakeful.engine.settling import Ended, SettleRequest, settle_and_claim
+from wakeful.ports.claims import Claim
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Store, StoreUnavailable
@@ -70,6 +71,7 @@ class Settler:
         self._host = host
         self._queue: deque[Ended] = deque()
         self._kept: dict[int, int] = {}  # ended runs whose capacity is kept for a successor, with their priorities
+        self._is_turn_of_late = False
         self._task: asyncio.Task[None] | None = None
         self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
         self._refused = asyncio.Event()  # the store did not accept the last batch
@@ -89,11 +91,11 @@ class Settler:
         """How much of it is kept by manual runs."""
         return sum(priority == PRIORITY_PERSON for priority in self._kept.values())
 
-    def put(self, run: Run, ending: Ending) -> None:
+    def put(self, claim: Claim, ending: Ending) -> None:
         """Settle the ending of a run that this node claimed."""
-        item = Ended(run, ending)
+        item = Ended(claim, ending)
         self._queue.append(item)
-        if run.lane is not None:
+        if claim.batch.lane is not None:
             self._keep([item])
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
@@ -139,7 +141,7 @@ class Settler:
             if may_claim and _in_lanes(batch):  # a waiting run may be at fault: leave it to the next tick (L9)
                 return await self._settle_or_keep(batch, may_claim=False)
             if len(batch) == 1:
-                log.exception("cannot settle run %d; trying again in a minute", batch[0].run.run_id)
+                log.exception("cannot settle run %d; trying again in a minute", batch[0].claim.run_id)
                 self._release(batch)
                 retry = asyncio.create_task(self._put_later(batch[0]))
                 self._apart.add(retry)
@@ -156,29 +158,32 @@ class Settler:
             return
         room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
         manual_room = self._manual_room(batch)
-        request = SettleRequest(node_id, now, room, manual_room, lease_until or 0, self._host.labels)
+        request = SettleRequest(
+            node_id, now, room, manual_room, lease_until or 0, self._host.labels, self._is_turn_of_late
+        )
         settled, claims, next_due_at = await self._store.write(
             partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
         )
         self._release(batch)
+        self._is_turn_of_late = is_turn_of_late(claims, before=self._is_turn_of_late)
         self._host.start_claims(claims)
         for item, is_counted in zip(batch, settled.counted, strict=True):
             if not is_counted:
-                log.warning("run %d was taken from this node; its late result is ignored", item.run.run_id)
+                log.warning("run %d was taken from this node; its late result is ignored", item.claim.run_id)
         for alert in settled.alerts:
             self._host.alert(alert, now)
         self._host.look_by(next_due_at)
 
     def _keep(self, batch: Iterable[Ended]) -> None:
         """Keep the capacity of these for their successors."""
-        self._kept.update((item.run.run_id, item.run.priority) for item in batch if _hands_on(item))
+        self._kept.update((item.claim.run_id, item.claim.batch.priority) for item in batch if _hands_on(item))
 
     def _release(self, batch: Iterable[Ended]) -> None:
         """Give up the capacity that these keep. The same run may be in the queue again: stuck, and then freed."""
         if self._kept:
             for item in batch:
                 if _hands_on(item):
-                    self._kept.pop(item.run.run_id, None)
+                    self._kept.pop(item.claim.run_id, None)
 
     def _manual_room(self, batch: Iterable[Ended]) -> int:
         """How many manual runs may start, once the part of these is free."""
@@ -196,9 +201,9 @@ class Settler:
     def _batch(self) -> list[Ended]:
         """Up to `SETTLE_MAX` endings, one per run: `stuck` is settled before the later `freed` of the same run."""
         batch: dict[int, Ended] = {}
-        while self._queue and len(batch) < SETTLE_MAX and self._queue[0].run.run_id not in batch:
+        while self._queue and len(batch) < SETTLE_MAX and self._queue[0].claim.run_id not in batch:
             ended = self._queue.popleft()
-            batch[ended.run.run_id] = ended
+            batch[ended.claim.run_id] = ended
         return list(batch.values())
 
 
@@ -210,5 +215,5 @@ def _in_lanes(ended: Iterable[Ended]) -> int:
 def _hands_on(item: Ended) -> bool:
     """Whether its capacity is free for the next run of its lane. A backfilled run used none, and one that could not be
     ended still uses its own."""
-    run, ending = item
-    return run.lane is not None and run.priority != PRIORITY_BACKFILL and not isinstance(ending, Unproven)
+    batch = item.claim.batch
+    return batch.lane is not None and batch.priority != PRIORITY_BACKFILL and not isinstance(item.ending, Unproven)

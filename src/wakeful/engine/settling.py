@@ -14,20 +14,22 @@ from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Done, Ending, StuckRunEnded, masked
 from wakeful.core.run.runs import Attempt, Run, RunKind
 from wakeful.core.run.settlement import Close, Wait, with_cancel_request
-from wakeful.core.run.transitions import closed, ended_attempt, waiting
+from wakeful.core.run.transitions import closed, ended_attempt, never_begun, waiting
 from wakeful.core.time.instants import Instant
-from wakeful.engine.claiming import Claim, claim_successors, claim_waiting
+from wakeful.engine.cancels import Cancels
+from wakeful.engine.claiming import claim_successors, claim_waiting
 from wakeful.engine.effects import apply
 from wakeful.engine.labels import next_due_at, queues_for
+from wakeful.engine.merged_runs import MergedRun, MergedRuns
+from wakeful.ports.claims import Claim
 from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper
-from wakeful.ports.ledger import MergedRun
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx, run_alarm
 
 
 class Ended(NamedTuple):
-    """An attempt of this node that ended: the row as claimed, and how it ended."""
+    """An attempt of this node that ended, and how."""
 
-    run: Run
+    claim: Claim
     ending: Ending
 
 
@@ -49,6 +51,7 @@ class SettleRequest(NamedTuple):
     manual_room: int  # how many of them may be manual
     lease_until: Instant  # as this node last wrote it
     labels: frozenset[str] = frozenset()
+    is_turn_of_late: bool = False  # see `engine.fairness`
 
 
 class Succession(NamedTuple):
@@ -70,7 +73,7 @@ class OfKind(NamedTuple):
 def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: SettleRequest) -> Succession:
     """Settle these endings and claim at most `room` waiting runs, if this node still has its lease. The lease is
     locked first, as in a claim: a node that takes it over locks the runs after it."""
-    node_id, now, room, manual_room, lease_until, labels = request
+    node_id, now, room, manual_room, lease_until, labels, is_turn_of_late = request
     may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
     settled = settle(tx, hooks, ended, node_id=node_id, now=now)
     if settled.is_plain and not settled.lanes:
@@ -88,7 +91,14 @@ def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request
         tx.lanes.free_many(settled.lanes)
         if may_claim:
             claims, are_all_claimed = claim_waiting(
-                tx, hooks, node_id=node_id, now=now, room=room, manual_room=manual_room, labels=labels
+                tx,
+                hooks,
+                node_id=node_id,
+                now=now,
+                room=room,
+                manual_room=manual_room,
+                labels=labels,
+                is_turn_of_late=is_turn_of_late,
             )
     is_unchanged = settled.is_plain and are_all_claimed
     return Succession(settled, claims, None if is_unchanged else next_due_at(tx, queues_for(tx, labels)))
@@ -97,12 +107,13 @@ def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
     """Settle the runs this node still holds; a run that another node took is left alone (L6). If all take the plain
     path, their lanes are left to the caller."""
-    plain = hooks.settle_plain(tx, ended, node_id=node_id, now=now)
-    freed = sorted((run.lane, run.run_id) for run, _ in ended if run.lane is not None and run.run_id in plain)
+    plain = hooks.settle_plain(tx, ended, node_id=node_id, now=now, redact=hooks.redact)
+    in_lanes = [(lane, claim.run_id) for claim, _ in ended if (lane := claim.batch.lane) is not None]
+    freed = sorted(held for held in in_lanes if held[1] in plain)
     if len(plain) == len(ended):
         return SettleResult([True] * len(ended), [], is_plain=True, lanes=freed)
-    rest = [item for item in ended if item.run.run_id not in plain]
-    locked = lock_all(tx, hooks, [item.run for item in rest])
+    rest = [(claim.run, ending) for claim, ending in ended if claim.run_id not in plain]
+    locked = lock_all(tx, hooks, [run for run, _ in rest])
     rows = _held(tx, rest, node_id)
     kinds = [
         OfKind(
@@ -113,7 +124,7 @@ def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, 
         for kind, kept in locked.items()
     ]
     alerts = conclude_all(tx, hooks, kinds, now=now, freed=freed)
-    return SettleResult([item.run.run_id in rows or item.run.run_id in plain for item in ended], alerts)
+    return SettleResult([claim.run_id in rows or claim.run_id in plain for claim, _ in ended], alerts)
 
 
 def lock_all(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> dict[RunKind, Any]:
@@ -135,7 +146,7 @@ def conclude_all(
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
     before the first lane: they may lock further runs, and lanes are locked after all runs. `freed` are lanes of runs
     that were already settled."""
-    kinds = [group._replace(pairs=_finished(group.pairs, hooks)) for group in kinds]
+    kinds = [group._replace(pairs=_finished(tx, group.pairs, hooks)) for group in kinds]
     kinds = _with_cancel_requests(tx, kinds)
     pairs = [pair for group in kinds for pair in group.pairs]
     settled = [
@@ -154,7 +165,10 @@ def conclude_all(
             case Close() if decision.joins is not None:
                 merged.append((run, decision.joins))
             case Close(stuck=is_stuck) as close:
-                (rows if is_stuck else done).append(closed(run, close, now=now, result=decision.result))
+                if close.outcome == "missed":
+                    rows.append(never_begun(run, close, now=now))
+                else:
+                    (rows if is_stuck else done).append(closed(run, close, now=now, result=decision.result))
                 if run.outcome == "waiting":
                     silenced.append(run.run_id)
             case Wait(until=until) as wait:
@@ -167,7 +181,7 @@ def conclude_all(
             lanes.append((run.lane, run.run_id))
     if merged:
         tx.runs.save_many([into for _, into in merged], grown=[1] * len(merged))
-        tx.merged_runs.add_many([MergedRun(run.run_id, into.run_id) for run, into in merged])
+        tx[MergedRuns].add_many([MergedRun(run.run_id, into.run_id) for run, into in merged])
         tx.runs.remove_many(sorted(run.run_id for run, _ in merged))
     if done:
         tx.runs.close_many(sorted(done))
@@ -188,7 +202,7 @@ def conclude_all(
 def _with_cancel_requests(tx: Tx, kinds: Sequence[OfKind]) -> Sequence[OfKind]:
     """A run that a person asked to cancel is not tried again, however its attempt ended."""
     unsuccessful = [run.run_id for group in kinds for run, ending in group.pairs if not isinstance(ending, Done)]
-    requested = tx.cancels.among(unsuccessful) if unsuccessful else {}
+    requested = tx[Cancels].among(unsuccessful) if unsuccessful else {}
     if not requested:
         return kinds
     return [
@@ -201,11 +215,11 @@ def _with_cancel_requests(tx: Tx, kinds: Sequence[OfKind]) -> Sequence[OfKind]:
     ]
 
 
-def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
+def _held(tx: Tx, ended: Sequence[tuple[Run, Ending]], node_id: int) -> dict[int, Run]:
     """The rows that are still ours under the fence of the claim."""
-    running = {item.run.run_id: item.run.fence for item in ended if not isinstance(item.ending, StuckRunEnded)}
+    running = {run.run_id: run.fence for run, ending in ended if not isinstance(ending, StuckRunEnded)}
     rows = tx.runs.held(node_id, running) if running else {}
-    stuck = {item.run.run_id: item.run.fence for item in ended if isinstance(item.ending, StuckRunEnded)}
+    stuck = {run.run_id: run.fence for run, ending in ended if isinstance(ending, StuckRunEnded)}
     if stuck:
         for row in tx.runs.lock(sorted(stuck)).values():
             if row.stuck and row.owner == node_id and row.fence == stuck[row.run_id]:
@@ -213,9 +227,7 @@ def _held(tx: Tx, ended: Sequence[Ended], node_id: int) -> dict[int, Run]:
     return rows
 
 
-def _finished(pairs: Sequence[tuple[Run, Ending]], hooks: EngineHooks) -> list[tuple[Run, Ending]]:
-    """The endings with costs from the table of prices, and without secrets."""
-    redact, priced = hooks.redact, hooks.accounts.priced
-    if redact is None:
-        return [(run, priced(ending)) for run, ending in pairs]
-    return [(run, masked(priced(ending), redact)) for run, ending in pairs]
+def _finished(tx: Tx, pairs: Sequence[tuple[Run, Ending]], hooks: EngineHooks) -> list[tuple[Run, Ending]]:
+    """The endings with the costs that the settings give, and without secrets."""
+    redact, priced = hooks.redact, hooks.accounts.priced(tx, pairs)
+    return priced if redact is None else [(run, masked(ending, redact)) for run, ending in priced]

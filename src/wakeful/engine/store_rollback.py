@@ -11,10 +11,14 @@ from typing import Final
 
 from wakeful.core.time.instants import Instant
 from wakeful.engine.recovery import read_clock_high
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 
 COPIED_AT: Final = "copied_at"
 """Set on a store that is a copy: the time the copy was made."""
+
+FOUND_OLDER: Final = "found_older"
+"""Set when a database was older than the file beside it says: how far it had got. Cleared when that was reported."""
 
 WENT_BACK_AT: Final = "went_back_at"
 """When a loss was last detected."""
@@ -36,10 +40,10 @@ def has_gone_back(
 
 def mark(tx: Tx, *, renewed_at: Instant, now: Instant) -> Instant | None:
     """Mark the store as a copy, unless this loss was recorded since our last renewal; returns the time of the copy."""
-    noted = tx.meta.get(WENT_BACK_AT)
+    noted = tx[Meta].value(WENT_BACK_AT)
     if noted is not None and int(noted) >= renewed_at:
         return None
     copied_at = min(read_clock_high(tx) or now, now)
-    tx.meta.set(WENT_BACK_AT, str(now))
-    tx.meta.set(COPIED_AT, str(copied_at))
+    tx[Meta].set(WENT_BACK_AT, str(now))
+    tx[Meta].set(COPIED_AT, str(copied_at))
     return copied_at

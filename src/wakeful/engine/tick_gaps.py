@@ -10,6 +10,7 @@ from typing import Final
 
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.handlers import OnSilence, TickGap
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 
 TICKED_AT: Final = "ticked_at"
@@ -18,13 +19,13 @@ LEFT_AT: Final = "left_at"
 
 def note_tick(tx: Tx, now: Instant) -> None:
     """Record that a node ticks."""
-    tx.meta.set(TICKED_AT, str(now))
+    tx[Meta].set(TICKED_AT, str(now))
 
 
 def note_leaving(tx: Tx, now: Instant) -> None:
     """Record a clean shutdown; if this is the last node, the gap that follows starts here."""
     note_tick(tx, now)
-    tx.meta.set(LEFT_AT, str(now))
+    tx[Meta].set(LEFT_AT, str(now))
 
 
 def notice_silence(tx: Tx, listeners: Sequence[OnSilence], *, now: Instant, slept: Duration) -> None:
@@ -44,6 +45,11 @@ def notice_silence(tx: Tx, listeners: Sequence[OnSilence], *, now: Instant, slep
         listener(tx, silence)
 
 
+def last_tick(tx: Tx) -> Instant | None:
+    """When a node last ticked."""
+    return _read(tx, TICKED_AT)
+
+
 def _read(tx: Tx, name: str) -> Instant | None:
-    written = tx.meta.get(name)
+    written = tx[Meta].value(name)
     return None if written is None else int(written)

@@ -35,6 +35,9 @@ class UrgentStore:
     def is_exclusive(self) -> bool:
         return self._inner.is_exclusive
 
+    async def remember(self, mark: int) -> None:
+        await self._inner.remember(mark)
+
     async def changed(self) -> bool:
         return await self._inner.changed()
 

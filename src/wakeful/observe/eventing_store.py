@@ -109,6 +109,9 @@ class EventingStore:
     def is_exclusive(self) -> bool:
         return self._store.is_exclusive
 
+    async def remember(self, mark: int) -> None:
+        await self._store.remember(mark)
+
     async def changed(self) -> bool:
         is_news = await self._store.changed()
         if is_news and isinstance(self._sink, Guarded):

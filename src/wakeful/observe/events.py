@@ -5,15 +5,17 @@ row.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias, assert_never
+from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 
 from wakeful.core.run.runs import Run
-from wakeful.core.time.instants import Instant, format_instant, format_optional
-from wakeful.ports import sink
-from wakeful.ports.sink import Fact, ScheduleChange, Slugs
-from wakeful.ports.store import Mark
+from wakeful.core.time.instants import Instant
+from wakeful.ports import event_data, events, sink
+from wakeful.ports.event import EventKind
+from wakeful.ports.event_data import RunChanged
+from wakeful.ports.sink import Fact, Slugs
 
 Data: TypeAlias = Mapping[str, Any]
+T = TypeVar("T")
 
 
 class EventBatch(NamedTuple):
@@ -30,27 +32,32 @@ def batch_of(fact: Fact, slugs: Slugs) -> EventBatch | None:
     """The fact as a batch of events; None if it is only for metrics or traces."""
     match fact:
         case sink.RunsClaimed(at, runs):
-            return _of_runs("claimed", at, runs, slugs)
+            return _of_runs(events.RUN_CLAIMED, at, runs, slugs)
         case sink.RunsWaiting(at, runs):
-            return _of_runs("waiting", at, runs, slugs)
+            return _of_runs(events.RUN_WAITING, at, runs, slugs)
         case sink.RunsSettled(at, runs):
-            return _of_runs("settled", at, runs, slugs)
+            return _of_runs(events.RUN_SETTLED, at, runs, slugs)
         case sink.RunsRescued(at, runs):
-            return _of_runs("rescued", at, runs, slugs)
+            return _of_runs(events.RUN_RESCUED, at, runs, slugs)
         case sink.InstantsSkipped(at, runs):
-            return _of_runs("skipped", at, runs, slugs)
+            return _of_runs(events.RUN_SKIPPED, at, runs, slugs)
         case sink.InstantsMissed(at, runs):
-            return _of_runs("missed", at, runs, slugs)
+            return _of_runs(events.RUN_MISSED, at, runs, slugs)
         case sink.RunsClimbed(at, marks):
-            return EventBatch("runs", "climbed", at, len(marks), lambda i: _mark(marks[i]))
+            return _batch(
+                events.RUN_CLIMBED,
+                at,
+                len(marks),
+                lambda i: event_data.Climbed(marks[i].run_id, marks[i].rung),
+            )
         case sink.RunsVoided(at, run_ids):
-            return EventBatch("runs", "voided", at, len(run_ids), lambda i: {"runId": str(run_ids[i])})
+            return _batch(events.RUN_VOIDED, at, len(run_ids), lambda i: event_data.RunNamed(run_ids[i]))
         case sink.SchedulesChanged(at, changes):
             return EventBatch("schedules", "changed", at, len(changes), lambda i: _change(changes[i], slugs))
         case sink.NodeEntered() | sink.NodeLeft() | sink.LeaseLost() | sink.ClockJumped():
             return _of_nodes(fact)
         case sink.Alerted(at, incident, text):
-            return _one("alerts", "alerted", at, {"incident": incident, "text": text})
+            return _one(events.ALERT_ALERTED, at, event_data.IncidentText(incident, text))
         case sink.Reported(at, reports):
             stream = reports[0].stream
             return EventBatch(
@@ -65,53 +72,41 @@ def batch_of(fact: Fact, slugs: Slugs) -> EventBatch | None:
 def _of_nodes(fact: sink.NodeEntered | sink.NodeLeft | sink.LeaseLost | sink.ClockJumped) -> EventBatch:
     match fact:
         case sink.NodeEntered(at, node_id, name, host, pid):
-            return _one("nodes", "entered", at, {"nodeId": str(node_id), "name": name, "host": host, "pid": pid})
+            return _one(events.NODE_ENTERED, at, event_data.NodeEntered(node_id, name, host, pid))
         case sink.NodeLeft(at, node_ids):
-            return EventBatch("nodes", "left", at, len(node_ids), lambda i: {"nodeId": str(node_ids[i])})
+            return _batch(events.NODE_LEFT, at, len(node_ids), lambda i: event_data.NodeNamed(node_ids[i]))
         case sink.LeaseLost(at, node_id):
-            return _one("nodes", "lostLease", at, {"nodeId": str(node_id)})
+            return _one(events.NODE_LOST_LEASE, at, event_data.NodeNamed(node_id))
         case sink.ClockJumped(at, by):
-            return _one("nodes", "clockJumped", at, {"byMs": by})
+            return _one(events.NODE_CLOCK_JUMPED, at, event_data.ClockJumped(by))
 
 
-def _one(stream: str, what: str, at: Instant, data: Data) -> EventBatch:
-    return EventBatch(stream, what, at, 1, lambda _: data)
+def _batch(event: EventKind[T], at: Instant, size: int, data: Callable[[int], T]) -> EventBatch:
+    return EventBatch(event.stream, event.what, at, size, lambda i: event.json(data(i)))
 
 
-def _of_runs(what: str, at: Instant, runs: Sequence[Run], slugs: Slugs) -> EventBatch:
-    return EventBatch("runs", what, at, len(runs), lambda i: run_json(runs[i], slugs))
+def _one(event: EventKind[T], at: Instant, data: T) -> EventBatch:
+    return _batch(event, at, 1, lambda _: data)
 
 
-def run_json(run: Run, slugs: Slugs) -> dict[str, Any]:
-    """The summary of a run for watchers; the full run is at /api/runs/{id}."""
-    out: dict[str, Any] = {
-        "runId": str(run.run_id),
-        "slug": slugs.get(run.schedule_id),
-        "plannedAt": format_instant(run.planned_at),
-        "dueAt": format_instant(run.due_at),
-        "startedAt": format_optional(run.started_at),
-        "endedAt": format_optional(run.ended_at),
-        "attempt": run.attempt,
-        "trigger": run.trigger,
-        "outcome": run.outcome,
-        "reason": run.reason,
-        "rung": run.rung,
-        "error": None if run.outcome == "running" else run.error,
-        "nextAttemptAt": format_optional(run.next_attempt_at),
-    }
-    if run.instants > 1:
-        out |= {"count": run.instants, "plannedUntil": format_optional(run.planned_until)}
-    if run.blocked_by is not None:
-        out["blockedBy"] = str(run.blocked_by)
-    if run.stuck:
-        out["stuck"] = True
-    return out
+def _of_runs(event: EventKind[RunChanged], at: Instant, runs: Sequence[Run], slugs: Slugs) -> EventBatch:
+    return _batch(event, at, len(runs), lambda i: run_changed(runs[i], slugs))
 
 
-def _change(change: ScheduleChange, slugs: Slugs) -> Data:
+def run_changed(run: Run, slugs: Slugs) -> RunChanged:
+    """The summary of a run. An error of an earlier attempt is left out while the run is running."""
+    same = {name: getattr(run, name) for name in _OF_THE_ROW}
+    error = None if run.outcome == "running" else run.error
+    return RunChanged(slug=slugs.get(run.schedule_id), error=error, **same)
+
+
+_OF_THE_ROW = tuple(
+    name for name in (field.attribute for field in events.RUN_SETTLED.data) if name in Run._fields and name != "error"
+)
+"""What is the same in the event and in the row of the ledger."""
+
+
+def _change(change: sink.ScheduleChange, slugs: Slugs) -> Data:
     slug = change.slug or slugs.get(change.schedule_id)
-    return {"what": change.kind, "slug": slug, "version": change.version, "reason": change.reason}
-
-
-def _mark(mark: Mark) -> Data:
-    return {"runId": str(mark.run_id), "rung": mark.rung}
+    event = events.SCHEDULE_CHANGES[change.kind]
+    return {"what": event.what, **event.json(event_data.ScheduleChanged(slug, change.version, change.reason))}

@@ -24,6 +24,7 @@ from wakeful.ports.changes import (
     RunsMarked,
     RunsRemoved,
     RunsSaved,
+    RunsStarted,
     RunsSucceeded,
     SchedulesAdded,
     SchedulesDone,
@@ -81,7 +82,8 @@ def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
 
 def _succeeded(change: RunsSucceeded) -> RunsSaved:
     """The rows as they were written."""
-    return RunsSaved([closed(run, SUCCESS, now=change.ended_at, result=None) for run in change.runs])
+    at, results = change.ended_at, change.results
+    return RunsSaved([closed(one.run, SUCCESS, now=at, result=results.get(one.run_id)) for one in change.claims])
 
 
 def _all(changes: Sequence[Change], kind: type[C]) -> list[C]:
@@ -90,7 +92,8 @@ def _all(changes: Sequence[Change], kind: type[C]) -> list[C]:
 
 def _run_facts(changes: Sequence[Change], at: Instant) -> list[Fact]:
     """Facts about runs, in the order watchers should get them: endings before starts, because they free capacity."""
-    added = [run for change in _all(changes, RunsAdded) for run in change.runs]
+    added = [claim.run for change in _all(changes, RunsStarted) for claim in change.claims]
+    added += [run for change in _all(changes, RunsAdded) for run in change.runs]
     saved, instants = _saved(changes)
     runs = [*added, *saved]
     if not runs:
@@ -155,5 +158,5 @@ def _schedule_changes(changes: Sequence[Change]) -> list[ScheduleChange]:
         if cadence.schedule_id not in removed:
             kind = _KIND_OF_STATE[cadence.state]
             listed.append(ScheduleChange(cadence.schedule_id, kind, cadence.version, cadence.state_reason))
-    done = [run for change in _all(changes, SchedulesDone) for run in change.runs]
-    return listed + [ScheduleChange(run.schedule_id, "done", run.version, None) for run in done]
+    done = [claim for change in _all(changes, SchedulesDone) for claim in change.claims]
+    return listed + [ScheduleChange(claim.schedule_id, "done", claim.batch.version, None) for claim in done]

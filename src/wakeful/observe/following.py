@@ -21,10 +21,10 @@ from itertools import groupby
 from typing import Any, Final
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.observe.bus_rows import Bus, Relayed
 from wakeful.observe.events import Data, EventBatch
 from wakeful.observe.fan_out import FanOut
 from wakeful.observe.stream import Stream
-from wakeful.ports.bus import Relayed
 from wakeful.ports.clock import Clock
 from wakeful.ports.sink import Fact, NodeLeft, Slugs
 from wakeful.ports.store import Store, StoreUnavailable
@@ -103,7 +103,7 @@ class Following:
         if self._until and monotonic < self._renew_at and now + RENEW_EVERY < self._until:
             return
         until = now + WATCH_FOR
-        last = await self._store.write(lambda tx: tx.bus.watch(self._name, now=now, until=until))
+        last = await self._store.write(lambda tx: tx[Bus].watch(self._name, now=now, until=until))
         if not self._until:
             self._seq = last
         elif self._until < now:
@@ -113,7 +113,7 @@ class Following:
     async def _read(self) -> bool:
         """Append the events of other processes; returns whether there may be more already."""
         seq = self._seq
-        rows = await self._store.read(lambda tx: tx.bus.after(seq, reader=self._name, limit=READ_MAX))
+        rows = await self._store.read(lambda tx: tx[Bus].after(seq, reader=self._name, limit=READ_MAX))
         for row in rows:
             self._take(row)
         return len(rows) == READ_MAX

@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from wakeful.core import terminal_text
 from wakeful.core.time.instants import SECOND, Duration
 from wakeful.observe.log_files import DayFiles, ServerLog
 from wakeful.observe.log_lines import Level, Line, Phase, lines_of, stamp
@@ -233,7 +234,7 @@ class Log:
         return f"{self._redact(text)}\n"
 
     def _as_text(self, line: Line) -> str:
-        words = self._redact((line.text or "").replace("\n", " "))
+        words = terminal_text.line(self._redact((line.text or "").replace("\n", " ")))
         return f"{stamp(line.at)} {line.level.upper():<5} {words}\n"
 
     def _clean(self, value: Any, depth: int) -> Any:

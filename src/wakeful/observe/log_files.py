@@ -5,6 +5,7 @@ was removed or replaced is created again, a line truncated by a full disk is end
 readable by their owner only.
 """
 
+import errno
 import os
 import re
 import stat
@@ -53,7 +54,7 @@ class LogFile:
             self.close()
         if self._fd is None:
             self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-            self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            self._fd = _opened(self.path)
             status = os.fstat(self._fd)
             self._identity = (status.st_dev, status.st_ino)
             self._is_cut = False
@@ -65,10 +66,21 @@ class LogFile:
 
     def _is_in_place(self) -> bool:
         try:
-            status = self.path.stat()
+            status = self.path.lstat()
         except OSError:
             return False
         return (status.st_dev, status.st_ino) == self._identity
+
+
+def _opened(path: Path) -> int:
+    """The file, created if missing. A link is not followed: its target may belong to another program, and would get
+    our lines and our permissions."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise OSError(error.errno, "is a symbolic link, which is not followed; remove it", str(path)) from None
 
 
 class DayFiles:

@@ -7,8 +7,9 @@ The lines in between are scanned up to a limit, because on a busy day much else 
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Annotated, Any, BinaryIO, Final, Literal, NamedTuple, NotRequired, TypedDict
 
+from wakeful.core.returned import TIME, Named
 from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant, format_instant
 
 LINES_MAX: Final = 500
@@ -23,10 +24,24 @@ _NEAR: Final = 64 * 1024
 """Below this distance, scanning is as good as another bisection."""
 
 
+class LogLine(TypedDict):
+    """One line of the log."""
+
+    ts: Annotated[str, TIME]
+    level: Literal["debug", "info", "warn", "error"]
+    action: str
+    phase: Literal["request", "response", "error", "event"]
+    flow_id: NotRequired[Annotated[str | None, Named("flow_id")]]
+    duration_ms: NotRequired[Annotated[int | None, Named("duration_ms")]]
+    slug: NotRequired[str | None]
+    slot: NotRequired[str | None]
+    details: NotRequired[dict[str, Any] | None]
+
+
 class RunLog(NamedTuple):
     """The log lines of one run, oldest first."""
 
-    lines: list[dict[str, Any]]
+    lines: list[LogLine]
     is_cut: bool  # there are more lines
 
 
@@ -34,7 +49,7 @@ def read_run(folder: Path, run_id: int, *, since: Instant, until: Instant) -> Ru
     """The lines of a run between two times; none if the files were removed."""
     first, last = format_instant(since - AROUND).encode(), format_instant(until + AROUND).encode()
     mark = f'"runId":{run_id}'.encode()
-    lines: list[dict[str, Any]] = []
+    lines: list[LogLine] = []
     left = BYTES_MAX
     for path in _files(folder, since - AROUND, until + AROUND):
         for raw in _between(path, first, last):
@@ -94,9 +109,9 @@ def _ts(raw: bytes) -> bytes | None:
     return raw[len(_TS) : raw.find(b'"', len(_TS))]
 
 
-def _about(raw: bytes, run_id: int) -> dict[str, Any] | None:
+def _about(raw: bytes, run_id: int) -> LogLine | None:
     try:
-        line = json.loads(raw)
+        line: LogLine = json.loads(raw)
     except (ValueError, RecursionError):  # truncated by a crash
         return None
     details = line.get("details")

@@ -10,7 +10,7 @@ The names are in `METRICS`, one line each; docs/metrics.md has the same table, a
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -19,6 +19,7 @@ from prometheus_client.registry import Collector
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import SECOND, Instant
 from wakeful.observe.slot_gauges import SlotGauges
+from wakeful.ports.event_data import IncidentOpened
 from wakeful.ports.sink import (
     ClockJumped,
     CommitTimed,
@@ -104,7 +105,7 @@ WRITES: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
 
 REASONS: Final = frozenset(
     {
-        *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota"),
+        *("retry", "busy", "throttled", "crash", "shutdown", "queued", "lane", "quota", "resources"),
         *("paused", "disabled", "invalid", "removed", "edited", "backoff", "blocked", "coalesced", "standby"),
         *("outside active hours", "outage", "clock", "suspended", "restored", "label"),
         *("turn", "budget", "replaced", "event evicted"),
@@ -286,11 +287,9 @@ class Metrics(Collector):
         }
 
 
-def _reported_incident(report: Report) -> str | None:
+def _reported_incident(report: Report[Any]) -> str | None:
     """The kind of a reported incident."""
-    if report.stream != "incidents" or report.what != "opened":
-        return None
-    return str(report.data["incident"]).partition(":")[0]
+    return report.about.incident.partition(":")[0] if isinstance(report.about, IncidentOpened) else None
 
 
 def _add_instants(counter: Counter[str], runs: Sequence[Run], instants: Sequence[int]) -> None:

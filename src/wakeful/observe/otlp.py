@@ -6,9 +6,10 @@ counted.
 """
 
 import logging
+import os
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 MISSING: Final = 'needs OpenTelemetry; install it with: pip install "wakeful[otel]"'
 PATH: Final = "/v1/traces"
+TRACES_ENDPOINT: Final = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 WAITING_MAX: Final = 20_000
 """Spans that may wait to be sent; a span takes about a kilobyte."""
 BATCH: Final = 500
@@ -40,8 +42,17 @@ def missing_extra() -> str | None:
     return None if is_there else MISSING
 
 
+def endpoint_in(environ: Mapping[str, str]) -> str | None:
+    """The collector that OpenTelemetry's standard variables name, if any."""
+    if environ.get("OTEL_SDK_DISABLED", "").lower() == "true" or environ.get("OTEL_TRACES_EXPORTER", "otlp") != "otlp":
+        return None
+    return environ.get(TRACES_ENDPOINT) or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT") or None
+
+
 def address_of(endpoint: str) -> str:
-    """Where the spans of a collector go; the endpoint may name the path already."""
+    """Where the spans of a collector go; the endpoint may name the path already, and a traces endpoint always does."""
+    if endpoint == os.environ.get(TRACES_ENDPOINT):
+        return endpoint
     base = endpoint.rstrip("/")
     return base if base.endswith(PATH) else base + PATH
 
@@ -152,7 +163,7 @@ class _CapturedLog(logging.Filter):
 def _made(address: str) -> "tuple[Callable[[Span], ReadableSpan], Any]":
     """The encoder of spans, and the exporter; its headers and certificates are in `OTEL_EXPORTER_OTLP_…` variables."""
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope
     from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
@@ -160,12 +171,14 @@ def _made(address: str) -> "tuple[Callable[[Span], ReadableSpan], Any]":
     release = version("wakeful")
     scope = InstrumentationScope("wakeful", release)
     resources: dict[str, Resource] = {}
+    # `Resource.create` lets what it is given override the environment.
+    service = str(OTELResourceDetector().detect().attributes.get("service.name") or "wakeful")
 
     def resource_of(node: str) -> Resource:
         if node not in resources:
             if len(resources) >= NODES_MAX:
                 resources.clear()
-            about = {"service.name": "wakeful", "service.version": release, "service.instance.id": node}
+            about = {"service.name": service, "service.version": release, "service.instance.id": node}
             resources[node] = Resource.create(about)
         return resources[node]
 

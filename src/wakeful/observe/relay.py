@@ -23,6 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
+from wakeful.observe.bus_rows import Bus
 from wakeful.observe.events import EventBatch, batch_of
 from wakeful.observe.fan_out import FanOut
 from wakeful.ports.clock import Clock
@@ -94,7 +95,7 @@ class Relay:
         has_written, self._has_written = self._has_written, False
         now = self._clock.read().now
         try:
-            is_watched = await self._store.read(lambda tx: tx.bus.is_watched(now=now, but=self.name))
+            is_watched = await self._store.read(lambda tx: tx[Bus].is_watched(now=now, but=self.name))
         except StoreUnavailable:
             is_watched = False
         if not is_watched:
@@ -131,9 +132,9 @@ class Relay:
         now = self._clock.read().now
 
         def publish(tx: Tx) -> bool:
-            if not tx.bus.is_watched(now=now, but=self.name):
+            if not tx[Bus].is_watched(now=now, but=self.name):
                 return False
-            tx.bus.publish(self.name, text, now=now, keep_from=now - KEPT_FOR)
+            tx[Bus].publish(self.name, text, now=now, keep_from=now - KEPT_FOR)
             return True
 
         try:

@@ -1,30 +1,30 @@
 """Quota slot metrics, from the last report of each slot."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client.core import GaugeMetricFamily
 
+from wakeful.ports.event_data import SlotChanged
+from wakeful.ports.events import SLOT_STOPPED
 from wakeful.ports.store import Report
-
-STREAM: Final = "slots"
-GONE: Final = "stopped"
 
 
 class SlotGauges:
     """The last report about each slot."""
 
     def __init__(self) -> None:
-        self._slots: dict[str, Mapping[str, object]] = {}
+        self._slots: dict[str, SlotChanged] = {}
 
-    def listen(self, reports: Sequence[Report]) -> None:
+    def listen(self, reports: Sequence[Report[Any]]) -> None:
         """Keep the last report of each slot; a removed slot has no metrics."""
         for report in reports:
-            if report.stream != STREAM or report.slot is None:
+            slot = report.about
+            if not isinstance(slot, SlotChanged):
                 continue
-            self._slots.pop(report.slot, None)
-            if report.what != GONE:
-                self._slots[report.slot] = report.data
+            self._slots.pop(slot.slot, None)
+            if report.event is not SLOT_STOPPED:
+                self._slots[slot.slot] = slot
 
     def family(self, name: str, means: str) -> GaugeMetricFamily:
         """One metric, with a sample for each slot that has a value."""
@@ -36,15 +36,10 @@ class SlotGauges:
         return family
 
 
-def _number(data: Mapping[str, object], field: str) -> float | None:
-    value = data.get(field)
-    return float(value) if isinstance(value, int | float) else None
-
-
-_VALUES: Final[Mapping[str, Callable[[Mapping[str, object]], float | None]]] = {
-    "wakeful_slot_percentage": lambda data: _number(data, "percentage"),
-    "wakeful_slot_warm": lambda data: float(data.get("resetAt") is not None),
-    "wakeful_slot_quota_errors": lambda data: _number(data, "quotaErrors"),
-    "wakeful_slot_wake_errors": lambda data: _number(data, "wakeErrors"),
-    "wakeful_slot_disabled": lambda data: float(bool(data.get("isDisabled") or data.get("isWakeDisabled"))),
+_VALUES: Final[Mapping[str, Callable[[SlotChanged], float | None]]] = {
+    "wakeful_slot_percentage": lambda slot: slot.percentage,
+    "wakeful_slot_warm": lambda slot: float(slot.reset_at is not None),
+    "wakeful_slot_quota_errors": lambda slot: slot.quota_errors,
+    "wakeful_slot_wake_errors": lambda slot: slot.wake_errors,
+    "wakeful_slot_disabled": lambda slot: float(slot.is_disabled or slot.is_wake_disabled),
 }

@@ -45,6 +45,7 @@ class RunContext(NamedTuple):
     node: str
     agent: str | None  # whose turns its attempts are
     created_by: tuple[Run, ...] = ()  # the run that it replays, or whose agent made its schedule
+    provider: str | None = None  # of the agent's model
 
 
 def span_of_run(run: Run, context: RunContext) -> Span:
@@ -151,6 +152,7 @@ def _turn(run: Run, context: RunContext, *, is_last: bool) -> dict[str, Any]:
     return {
         **_common(run, context),
         "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.provider.name": context.provider,
         "gen_ai.agent.name": context.agent,
         "gen_ai.conversation.id": kept.get("sessionId"),
         "gen_ai.response.model": used.get("model"),

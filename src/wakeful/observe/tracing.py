@@ -15,7 +15,7 @@ have no trace.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from wakeful.core.run.runs import Attempt, Run, idempotency_key
@@ -32,8 +32,12 @@ from wakeful.observe.spans import (
     spans_of_attempt,
     spans_of_last_attempt,
 )
+from wakeful.ports.backfills import BackfilledRuns
+from wakeful.ports.event_data import DeliveryChanged
+from wakeful.ports.meta import Meta
 from wakeful.ports.names import names_of
-from wakeful.ports.outbox import Delivery
+from wakeful.ports.outbox import Deliveries, Delivery
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.sink import AttemptsEnded, Fact, Reported, RunsSettled, Slugs
 from wakeful.ports.store import STORE_ID, Store, Tx
 
@@ -42,6 +46,8 @@ log = logging.getLogger("wakeful.observe")
 WAITING_MAX: Final = 20_000
 """Rows that may wait to become spans."""
 BATCH: Final = 500
+FUNCTION: Final = "python"
+"""The provider of an agent that is a function."""
 DELIVERED: Final = frozenset({"delivered", "dead"})
 
 Redact: TypeAlias = Callable[[str], str]
@@ -68,6 +74,7 @@ class Tracing:
 
     def __init__(self, endpoint: str | None, node: str, redact: Redact | None = None) -> None:
         self.endpoint = endpoint
+        self.providers: Mapping[str, str] = {}  # of models, by agent; other agents are functions
         self._node = node
         self._redact = redact
         self._store: Store | None = None
@@ -174,7 +181,7 @@ class Tracing:
         if self._store is None or self._export is None:
             return
         try:
-            spans = await self._store.read(lambda tx: _Reader(tx, batch, self._node).spans())
+            spans = await self._store.read(lambda tx: _Reader(tx, batch, self._node, self.providers).spans())
         except Exception as error:  # a store that cannot be read costs spans, and nothing else
             self._lost += len(batch)
             log.warning("%d rows could not be traced: %s", len(batch), error)
@@ -190,12 +197,13 @@ class Tracing:
 class _Reader:
     """Makes spans from rows, inside one read."""
 
-    def __init__(self, tx: Tx, items: Sequence[_Item], node: str) -> None:
+    def __init__(self, tx: Tx, items: Sequence[_Item], node: str, providers: Mapping[str, str]) -> None:
         self._tx = tx
+        self._providers = providers
         self._items = items
         self._node = node
-        self._store_id = tx.meta.get(STORE_ID) or ""
-        ended = [tx.deliveries.get(item.delivery_id) for item in items if isinstance(item, _Delivered)]
+        self._store_id = tx[Meta].value(STORE_ID) or ""
+        ended = [tx[Deliveries].get(item.delivery_id) for item in items if isinstance(item, _Delivered)]
         self._deliveries = {row.delivery_id: row for row in ended if row is not None}
         self._runs = self._known_runs()
         owners = {run.schedule_id for run in self._runs.values()}
@@ -241,8 +249,8 @@ class _Reader:
         settled = [item for item in self._items if isinstance(item, Run)]
         if not settled:
             return {}
-        replays = self._tx.backfills.of_runs([run.run_id for run in settled if run.trigger == "replay"])
-        owned = self._tx.ownerships.by_ids({run.schedule_id for run in settled if run.schedule_id > 0})
+        replays = self._tx[BackfilledRuns].among([run.run_id for run in settled if run.trigger == "replay"])
+        owned = self._tx[Ownerships].among({run.schedule_id for run in settled if run.schedule_id > 0})
         ids: dict[int, list[int]] = {}
         for run in settled:
             replayed, made = replays.get(run.run_id), owned.get(run.schedule_id)
@@ -260,7 +268,9 @@ class _Reader:
         definition = run.definition or (None if schedule is None else schedule.definition)
         name = self._names.get(run.schedule_id, str(run.schedule_id))
         node = self._nodes.get(owner, self._node) if owner is not None else self._node
-        return RunContext(self._store_id, name, node, agent_of(run, definition), self._creators.get(run.run_id, ()))
+        agent, created_by = agent_of(run, definition), self._creators.get(run.run_id, ())
+        provider = None if agent is None else self._providers.get(agent, FUNCTION)
+        return RunContext(self._store_id, name, node, agent, created_by, provider)
 
 
 def _items(fact: Fact) -> Iterator[_Item]:
@@ -269,10 +279,11 @@ def _items(fact: Fact) -> Iterator[_Item]:
             yield from runs
         case AttemptsEnded(_, attempts):
             yield from attempts
-        case Reported(_, reports) if reports[0].stream == "deliveries":
+        case Reported(_, reports):
             for report in reports:
-                delivery = report.data.get("delivery")
-                if report.what in DELIVERED and isinstance(delivery, int) and report.data.get("runId") is not None:
-                    yield _Delivered(delivery)
+                delivery = report.about
+                is_done = isinstance(delivery, DeliveryChanged) and report.what in DELIVERED
+                if is_done and delivery.run_id is not None:
+                    yield _Delivered(delivery.delivery)
         case _:
             return

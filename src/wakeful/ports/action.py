@@ -1,7 +1,7 @@
 """The action port: performs what a schedule does."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -76,6 +76,11 @@ class FencedOff(Exception):
     """The run was taken from this node; stop immediately, no further report counts."""
 
 
+class CannotBegin(Exception):
+    """Raised by an action when the system has no descriptors, memory, processes or disk space left and nothing of the
+    attempt has begun, whatever rung was recorded before: the run waits, and this is not an attempt."""
+
+
 class StillRunning(Exception):
     """Raised by an action that was cancelled and could not end what it started.
 
@@ -116,6 +121,19 @@ class Action(Protocol):
     async def perform(self, spec: Any, fire: Fire, ladder: Ladder) -> Result: ...
 
     async def close(self) -> None: ...
+
+
+DirectCall: TypeAlias = Callable[[Callable[[], Fire]], Coroutine[Any, Any, Result]]
+"""Calls an async function of this process; its argument returns the fire, for a function that takes it."""
+
+
+@runtime_checkable
+class Direct(Protocol):
+    """A local action some of whose specs need no preparation, and nothing but `started` recorded."""
+
+    def direct(self, spec: Any) -> DirectCall | None:
+        """How to perform it where `started` is recorded already; None: only by `perform`. It raises like `perform`."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from wakeful.core.run.results import Busy, Failed, Throttled
+from wakeful.core.run.results import Busy, Failed, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage
 from wakeful.core.schedule.actions import Memory
@@ -68,7 +68,7 @@ class Replied:
     refused: tuple[str, ...] = ()  # tools that it was not allowed to use
 
 
-Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled
+Answer: TypeAlias = Accepted | Replied | Failed | Busy | Throttled | Unconfirmed
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,17 @@ Records hold the written rows by reference, so recording costs one append per st
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Any, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
+from wakeful.ports.claims import Claim
+from wakeful.ports.event import EventKind
 from wakeful.ports.ledger import Mark
 from wakeful.ports.plans import Beginning, NewSchedule, Schedule
+
+T = TypeVar("T")
 
 
 class RunsAdded(NamedTuple):
@@ -27,12 +31,18 @@ class RunsSaved(NamedTuple):
     grown: Sequence[int] | None = None
 
 
-class RunsSucceeded(NamedTuple):
-    """Plain successes (`core.schedule.plain`): the rows as they were claimed, and when they ended. The rows as they
-    were written are built only if someone listens."""
+class RunsStarted(NamedTuple):
+    """New ledger rows of runs that start as they are written. The rows are made only if someone listens."""
 
-    runs: Sequence[Run]
+    claims: Sequence[Claim]
+
+
+class RunsSucceeded(NamedTuple):
+    """Plain successes (`core.schedule.plain`) and when they ended. The rows are made only if someone listens."""
+
+    claims: Sequence[Claim]
     ended_at: Instant
+    results: Mapping[int, str]  # of those that left something behind, by run id
 
 
 class RunsAnnotated(NamedTuple):
@@ -94,7 +104,7 @@ class CadencesSaved(NamedTuple):
 class SchedulesDone(NamedTuple):
     """Schedules that are done because these runs, their last ones, succeeded."""
 
-    runs: Sequence[Run]
+    claims: Sequence[Claim]
 
 
 class NodeRegistered(NamedTuple):
@@ -113,23 +123,36 @@ class NodesVoided(NamedTuple):
     node_ids: Sequence[int]
 
 
-class Report(NamedTuple):
+class Report(NamedTuple, Generic[T]):
     """Something a feature reports once its transaction is durable: on its own event stream, and as a log line.
 
-    The names in `data` are JSON names; its values are JSON values and never contain secrets."""
+    Its data never contains secrets."""
 
-    stream: str  # "deliveries"
-    what: str  # "delivered"
-    data: Mapping[str, object]
+    event: EventKind[T]
+    about: T
     text: str | None = None  # the line in server.log; None: events only
     level: Literal["debug", "info", "warn", "error"] = "info"
     slug: str | None = None
     slot: str | None = None
     action: str | None = None  # its name in the log; None: the stream and `what`
 
+    @property
+    def stream(self) -> str:
+        return self.event.stream
+
+    @property
+    def what(self) -> str:
+        return self.event.what
+
+    @property
+    def data(self) -> Mapping[str, object]:
+        """The data in JSON."""
+        return self.event.json(self.about)
+
 
 Change: TypeAlias = (
     RunsAdded
+    | RunsStarted
     | RunsSaved
     | RunsSucceeded
     | RunsAnnotated
@@ -144,5 +167,5 @@ Change: TypeAlias = (
     | SchedulesDone
     | NodeRegistered
     | NodesVoided
-    | Report
+    | Report[Any]
 )

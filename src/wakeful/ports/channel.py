@@ -59,6 +59,11 @@ class Channel(Protocol):
         ...
 
     @property
+    def address(self) -> str:
+        """The settings that say where it sends to, for people; empty if there are none."""
+        ...
+
+    @property
     def to(self) -> str | None:
         """The default recipient."""
         ...
@@ -66,6 +71,16 @@ class Channel(Protocol):
     async def send(self, letter: OutgoingMessage) -> Outcome: ...
 
     async def close(self) -> None: ...
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """A channel whose first message takes longer than the others."""
+
+    async def prepare(self) -> None:
+        """Load what sending needs. Called before the `sending` mark, so that little lies between the mark and the
+        message: a process that is killed in between has used up an attempt and sent nothing."""
+        ...
 
 
 class Sender(NamedTuple):

@@ -21,6 +21,10 @@ class Clock(Protocol):
         """Wall and monotonic time, read together."""
         ...
 
+    def is_before(self, moment: Moment) -> bool:
+        """Whether wall and monotonic time are both before this moment: `read`, without making a `Moment`."""
+        ...
+
     async def sleep(self, duration: Duration) -> None:
         """Return after `duration`."""
         ...

@@ -6,19 +6,20 @@ the features implement that behind these protocols. The composition root connect
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.errors import FieldError
 from wakeful.core.run.effects import Effect
 from wakeful.core.run.results import Ending
 from wakeful.core.run.runs import Run, RunKind
 from wakeful.core.run.settlement import Settlement
-from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.gates import Decision, Defer, Skip
+from wakeful.core.schedule.definition import Definition, DeliverTo
+from wakeful.core.schedule.gates import Decision, Defer, Leave, Skip
 from wakeful.core.schedule.policies import OnCrash
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.action import Action, Fire, Orphans, RunAccess, Withholds
+from wakeful.ports.claims import Batch, Claim
 from wakeful.ports.store import Tx
 
 
@@ -36,16 +37,6 @@ class Due(NamedTuple):
 
     run: Run  # outcome "waiting"; the engine decides whether it starts immediately
     rests: bool = False  # it waits for something other than time (queued behind another run)
-
-
-class PlainRun(NamedTuple):
-    """A run that its instant just created, to which no gate applies, and for which there is capacity
-    (`core.schedule.plain`). Its row is written as it starts, or as it waits for its lane."""
-
-    kind: RunKind
-    version: int
-    lane: str | None
-    job: Job  # its first attempt
 
 
 Note: TypeAlias = Callable[[Tx], None]
@@ -75,7 +66,7 @@ class RingResult(NamedTuple):
     full: Sequence[str] = ()
     effects: Sequence[Effect] = ()  # applied in the tick's transaction
     again_at: Instant | None = None  # when to check what was left as it is, at the latest
-    plain: Sequence[PlainRun] = ()
+    plain: Sequence[Batch] = ()  # instants to which no gate applies, and for which there is capacity
 
 
 class Settled(NamedTuple):
@@ -86,6 +77,23 @@ class Settled(NamedTuple):
     result: str | None = None  # JSON stored on the run: reply, output, usage
     agent: str | None = None  # the agent that was asked, and may have cost something
     joins: Run | None = None  # the row before it, extended by its instant: the run's own row is removed
+
+
+class RunAgent(NamedTuple):
+    """The agent in whose name the programs of a run call Wakeful."""
+
+    name: str | None  # None: the default agent
+    reply_to: DeliverTo | tuple[DeliverTo, ...] | None = None  # where the reply of the run goes
+    depth: int = 0  # how deep the chain of agents is that made what it runs; 0: a person made it
+    is_turn: bool = True  # False: the run of a command
+
+    @property
+    def is_agents(self) -> bool:
+        """Whether an agent decides what its programs do. If not, it is the run of a person's command."""
+        return self.is_turn or self.depth > 0
+
+
+PERSONS_COMMAND: Final = RunAgent(None, is_turn=False)
 
 
 class AlarmHandler(Protocol):
@@ -109,8 +117,10 @@ class AlarmHandler(Protocol):
         """Whether ringing may create runs. If so, it is delayed while there is no capacity for them."""
         ...
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        """Handle at most `limit` alarms due by `due_by`; `gap_reason` says why instants were missed."""
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
+        """Handle at most `limit` alarms due by `due_by`; `gap_reason` says why instants were missed. If some are due
+        within the grace, at most `late_max` of those handled are older (`engine.fairness`); kinds of which few are due
+        need not tell them apart."""
         ...
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
@@ -140,7 +150,7 @@ class RunKeeper(Protocol):
         """Lock the owners of these runs, before the runs themselves are locked; the result is passed to `settle`."""
         ...
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> Sequence[Job | Defer | Skip | Leave | str]:
         """What to perform for each due run if it may start now; a string says why it cannot be performed."""
         ...
 
@@ -150,6 +160,10 @@ class RunKeeper(Protocol):
 
     def settle(self, tx: Tx, locked: Any, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
         """Decide how each run is settled, and advance its owner (its cadence)."""
+        ...
+
+    def agent_of(self, tx: Tx, run: Run) -> RunAgent:
+        """The agent in whose name the programs of this run call Wakeful."""
         ...
 
 
@@ -218,8 +232,8 @@ class Booked(NamedTuple):
 class Accounts(Protocol):
     """Tracks spending: what attempts cost, and whether budgets allow another one."""
 
-    def priced(self, ending: Ending) -> Ending:
-        """The ending with its cost, if that follows from a table of prices."""
+    def priced(self, tx: Tx, ended: Sequence[tuple[Run, Ending]]) -> list[tuple[Run, Ending]]:
+        """The endings with their costs, where these follow from the settings. Locks nothing."""
         ...
 
     def reserve(
@@ -237,8 +251,8 @@ class Accounts(Protocol):
 class NoAccounts:
     """Nothing costs anything."""
 
-    def priced(self, ending: Ending) -> Ending:
-        return ending
+    def priced(self, tx: Tx, ended: Sequence[tuple[Run, Ending]]) -> list[tuple[Run, Ending]]:
+        return list(ended)
 
     def reserve(
         self, tx: Tx, claims: Sequence[tuple[Run, Job | Ending]], *, now: Instant
@@ -271,8 +285,16 @@ class FeatureHooks(NamedTuple):
 class SettlePlain(Protocol):
     """Settles the endings that need no decision (`core.schedule.plain`)."""
 
-    def __call__(self, tx: Tx, ended: Sequence[tuple[Run, Ending]], *, node_id: int, now: Instant) -> set[int]:
-        """Returns the ids of the runs it settled."""
+    def __call__(
+        self,
+        tx: Tx,
+        ended: Sequence[tuple[Claim, Ending]],
+        *,
+        node_id: int,
+        now: Instant,
+        redact: Callable[[str], str] | None,
+    ) -> set[int]:
+        """Returns the ids of the runs it settled. `redact` masks secrets in what they left behind."""
         ...
 
 
@@ -291,5 +313,5 @@ class EngineHooks(NamedTuple):
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get
     traceparent: Callable[[Run], str | None] | None = None  # of an attempt that is being claimed
-    settle_plain: SettlePlain = lambda _tx, _ended, *, node_id, now: set()
+    settle_plain: SettlePlain = lambda _tx, _ended, *, node_id, now, redact: set()
     accounts: Accounts = NoAccounts()

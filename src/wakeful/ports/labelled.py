@@ -27,14 +27,17 @@ class Labelled(Protocol):
         """The earliest due time in these queues, except of the kinds in `besides`."""
         ...
 
-    def due_schedules(self, queues: Sequence[str], *, now: Instant, limit: int) -> list[DueSchedule]:
-        """Schedules whose alarm is due, oldest first, locked; those another node has locked are left out. None of them
-        is clear: they do not take the plain path."""
+    def due_schedules(
+        self, queues: Sequence[str], *, now: Instant, limit: int, after: Instant | None = None
+    ) -> list[DueSchedule]:
+        """Schedules whose alarm is due (with `after`: later than that), oldest first, locked; those another node has
+        locked are left out. None of them is clear: they do not take the plain path."""
         ...
 
-    def due_runs(self, queues: Sequence[str], *, now: Instant, limit: int) -> list[Run]:
+    def due_runs(self, queues: Sequence[str], *, now: Instant, limit: int, after: Instant | None = None) -> list[Run]:
         """Waiting runs whose alarm is due, by priority and due time, at most `limit` of each priority and queue;
-        locked, without those locked elsewhere."""
+        locked, without those locked elsewhere. With `after`, only planned ones that are due later than that and need no
+        lane."""
         ...
 
     def hold_off_first(self, queues: Sequence[str], kind: str, *, now: Instant, until: Instant) -> int | None:

@@ -35,6 +35,7 @@ class Node(NamedTuple):
     terms: str = ""  # a hash of the settings that all nodes must share; empty if unknown
     labels: str = ""  # separated by spaces (`core.schedule.labels`)
     labels_at: Instant = 0  # since when it has these
+    release: str | None = None  # None: 0.2
 
 
 class RunGlance(NamedTuple):
@@ -94,9 +95,11 @@ class Runs(Protocol):
         """Write new ledger rows; an existing occurrence is an error."""
         ...
 
-    def due(self, *, now: Instant, limit: int, manual_max: int | None = None) -> list[Run]:
+    def due(
+        self, *, now: Instant, limit: int, manual_max: int | None = None, after: Instant | None = None
+    ) -> list[Run]:
         """Waiting runs whose alarm is due, manual ones first (at most `manual_max`), then by due time; locked, without
-        those locked elsewhere."""
+        those locked elsewhere. With `after`, only planned ones that are due later than that and need no lane."""
         ...
 
     def held(self, node_id: int, fences: Mapping[int, int]) -> dict[int, Run]:
@@ -173,27 +176,6 @@ class Runs(Protocol):
         """Delete up to `limit` closed rows (with their attempts) due and ended before `before`; returns how many.
 
         Times before `since` come from a clock that was not set, and say nothing about a row's age."""
-        ...
-
-
-class MergedRun(NamedTuple):
-    """A run whose instant was added to the row before it."""
-
-    run_id: int
-    into_id: int
-
-
-class MergedRuns(Protocol):
-    """The ids of runs that were merged into another row: they still resolve."""
-
-    def add_many(self, rows: Sequence[MergedRun]) -> None: ...
-
-    def find(self, run_id: int) -> int | None:
-        """The row a run was merged into."""
-        ...
-
-    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete ids of rows that are gone; returns how many."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import Tx
 
 
@@ -10,10 +11,10 @@ def names_of(tx: Tx, ids: Iterable[int]) -> dict[int, str]:
     wanted = set(ids)
     others = {owner_id for owner_id in wanted if owner_id < 0}
     slugs = {row.schedule_id: row.slug for row in tx.schedules.by_ids(sorted(wanted - others)).values()}
-    return slugs | tx.owners.names(sorted(others)) if others else slugs
+    return slugs | tx[Owners].names(sorted(others)) if others else slugs
 
 
 def owner_of(tx: Tx, name: str) -> int | None:
     """The id that the runs of an existing schedule, or of another owner, carry."""
     schedule = tx.schedules.by_slugs([name]).get(name)
-    return tx.owners.find(name) if schedule is None else schedule.schedule_id
+    return tx[Owners].find(name) if schedule is None else schedule.schedule_id

@@ -8,10 +8,11 @@ and lanes.
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.core.delivery.incidents import Incident
 from wakeful.core.time.instants import Instant
+from wakeful.ports.database import NO_ID, columns_of
+from wakeful.ports.table import Rows
 
 ALARM_INCIDENT: Final = "incident"
 
@@ -44,7 +45,7 @@ class Delivery(NamedTuple):
     text: str
     purpose: Purpose
     status: DeliveryStatus
-    attempts: int  # counted before sending
+    attempts: int  # counted by the `sending` mark, right before the channel is called
     parts_sent: int  # of a message that is sent in several parts
     last_error: str | None
     enqueued_at: Instant
@@ -53,6 +54,7 @@ class Delivery(NamedTuple):
     ended_at: Instant | None  # delivered, or given up
     run_id: int | None
     slug: str | None
+    unsent_claims: int = 0  # claims in a row that were lost before the `sending` mark: nothing was sent
 
 
 # The columns of a delivery that change; its text and its addressee never do.
@@ -64,6 +66,7 @@ MOVED_COLUMNS: Final = (
     "next_attempt_at",
     "expires_at",
     "ended_at",
+    "unsent_claims",
 )
 
 
@@ -81,192 +84,136 @@ class NewDelivery(NamedTuple):
     slug: str | None
 
 
-class Interaction(NamedTuple):
-    """The last time a person was active on a channel."""
+_ADDRESSEE_COLUMNS = columns_of(Addressee, "addressees")
+_COLUMNS = columns_of(Delivery, "deliveries")
 
-    channel: str
-    recipient: str | None
-    at: Instant
+# Create an addressee, unless it exists. Concurrent inserts by two nodes wait for each other here.
+MAKE = """
+INSERT INTO addressees (channel, recipient, fence) VALUES (:channel, :recipient, 0)
+ON CONFLICT (channel, recipient) DO NOTHING
+"""
+
+# The addressee of a channel and a recipient, locked.
+FIND = f"SELECT {_ADDRESSEE_COLUMNS} FROM addressees WHERE channel = :channel AND recipient = :recipient FOR UPDATE"
+
+# Addressees in id order, locked.
+ADDRESSEES = f"""
+SELECT {_ADDRESSEE_COLUMNS} FROM addressees WHERE addressee_id > :after_id ORDER BY addressee_id LIMIT :limit FOR UPDATE
+"""
+
+# Insert a delivery, due immediately, unless its run already has one for this addressee. No unique index, because
+# stores of 0.1 may contain two.
+ADD = """
+INSERT INTO deliveries (
+  addressee_id, channel, recipient, text, purpose, status, attempts, parts_sent,
+  enqueued_at, next_attempt_at, expires_at, run_id, slug
+)
+SELECT CAST(:addressee_id AS bigint), CAST(:channel AS text), CAST(:recipient AS text), CAST(:text AS text),
+  CAST(:purpose AS text), 'pending', 0, 0, CAST(:enqueued_at AS bigint), CAST(:enqueued_at AS bigint),
+  CAST(:expires_at AS bigint), CAST(:run_id AS bigint), CAST(:slug AS text)
+WHERE CAST(:run_id AS bigint) IS NULL OR NOT EXISTS (
+  SELECT 1 FROM deliveries INDEXED BY deliveries_of_run
+  WHERE run_id = :run_id AND addressee_id = :addressee_id AND purpose = :purpose
+)
+RETURNING delivery_id
+"""
+
+# The oldest pending delivery of an addressee.
+HEAD = f"""
+SELECT {_COLUMNS} FROM deliveries INDEXED BY deliveries_pending
+WHERE addressee_id = :addressee_id AND status = 'pending' ORDER BY delivery_id LIMIT 1
+"""
+
+# Make all pending deliveries of an addressee due now.
+HURRY = """
+UPDATE deliveries INDEXED BY deliveries_pending SET next_attempt_at = :now
+WHERE addressee_id = :addressee_id AND status = 'pending' AND next_attempt_at > :now
+"""
+
+# Deliveries newest first, all or of one status.
+PAGE = f"SELECT {_COLUMNS} FROM deliveries WHERE delivery_id < :before_id ORDER BY delivery_id DESC LIMIT :limit"
+PAGE_OF_STATUS = f"""
+SELECT {_COLUMNS} FROM deliveries WHERE status = :status AND delivery_id < :before_id
+ORDER BY status DESC, delivery_id DESC LIMIT :limit
+"""
+
+# The deliveries of runs.
+OF_RUNS = f"SELECT {_COLUMNS} FROM deliveries INDEXED BY deliveries_of_run WHERE run_id IN :run_ids"
+
+# Pending and dead deliveries, by channel: counted in the index alone.
+OPEN_COUNTS = """
+SELECT channel, status, count(*) FROM deliveries INDEXED BY deliveries_open
+WHERE status = 'pending' OR status = 'dead' GROUP BY channel, status
+"""
+
+# The id of the newest delivery.
+LAST_ID = "SELECT coalesce(max(delivery_id), 0) FROM deliveries"
 
 
-class InboxItem(NamedTuple):
-    """An item in the inbox."""
+class Addressees(Rows[Addressee]):
+    """Whom deliveries are queued for."""
 
-    item_id: int
-    delivery_id: int
-    text: str
-    slug: str | None
-    run_id: int | None
-    at: Instant
-    read_at: Instant | None
+    row, table, key, alarm = Addressee, "addressees", "addressee_id", ALARM_DELIVERY
+    fixed, is_numbered = ("channel", "recipient"), True
 
-
-class Deliveries(Protocol):
-    """The outbox."""
-
-    def addressee(self, channel: str, recipient: str | None) -> Addressee:
+    def of(self, channel: str, recipient: str | None) -> Addressee:
         """The addressee of this channel and recipient, created on first use, locked. Only in a write transaction."""
-        ...
+        recipient = recipient or ""
+        found = self._db.rows(FIND, channel=channel, recipient=recipient)
+        if not found:
+            self._db.change(MAKE, channel=channel, recipient=recipient)
+            found = self._db.rows(FIND, channel=channel, recipient=recipient)
+        return Addressee._make(found[0])
 
-    def lock_addressees(self, addressee_ids: Iterable[int]) -> dict[int, Addressee]:
-        """Read these addressees and lock them until the transaction ends. A read transaction only reads."""
-        ...
-
-    def due(self, *, now: Instant, limit: int) -> list[Addressee]:
-        """Addressees whose alarm is due, oldest first, locked; those another node has locked are left out."""
-        ...
-
-    def addressees(self, *, after_id: int, limit: int) -> list[Addressee]:
+    def page(self, *, after_id: int, limit: int) -> list[Addressee]:
         """All addressees in id order, locked."""
-        ...
+        return self._made(self._db.rows(ADDRESSEES, after_id=after_id, limit=limit))
 
-    def save_addressee(self, row: Addressee) -> None:
-        """Write fence and claim. The caller holds the lock."""
-        ...
 
-    def add(self, row: NewDelivery) -> int | None:
+class Deliveries(Rows[Delivery]):
+    """The outbox. Writers hold the lock of the addressee."""
+
+    row, table, key, is_numbered = Delivery, "deliveries", "delivery_id", True
+    fixed = tuple(name for name in Delivery._fields if name not in ("delivery_id", *MOVED_COLUMNS))
+    time, time_index = "ended_at", "deliveries_ended"
+
+    def add_new(self, row: NewDelivery) -> int | None:
         """Write a pending delivery, due immediately; returns its id. The caller holds the lock of the addressee, so
         ids of one addressee are in the order of writing.
 
         A run sends an addressee one delivery per purpose: returns None if that exists already."""
-        ...
+        added = self._db.change_returning(ADD, **row._asdict())
+        return next((delivery_id for (delivery_id,) in added), None)
 
     def head(self, addressee_id: int) -> Delivery | None:
         """The oldest pending delivery of an addressee."""
-        ...
-
-    def get(self, delivery_id: int) -> Delivery | None: ...
-
-    def save(self, row: Delivery) -> None:
-        """Write a changed delivery. The caller holds the lock of its addressee."""
-        ...
+        return next(iter(self._made(self._db.rows(HEAD, addressee_id=addressee_id))), None)
 
     def hurry(self, addressee_id: int, *, now: Instant) -> None:
-        """Make all pending deliveries of an addressee due by now. The caller holds the lock of the addressee."""
-        ...
-
-    def remove(self, delivery_id: int) -> None:
-        """Delete a delivery. The caller holds the lock of its addressee."""
-        ...
+        """Make all pending deliveries of an addressee due by now."""
+        self._db.change(HURRY, addressee_id=addressee_id, now=now)
 
     def page(self, *, status: DeliveryStatus | None, before_id: int | None, limit: int) -> list[Delivery]:
         """Deliveries newest first, before an id."""
-        ...
+        before_id = NO_ID if before_id is None else before_id
+        query = PAGE if status is None else PAGE_OF_STATUS
+        return self._made(self._db.rows(query, status=status, before_id=before_id, limit=limit))
 
     def of_runs(self, run_ids: Sequence[int]) -> dict[int, list[Delivery]]:
         """For each of these runs that has any, its deliveries, oldest first."""
-        ...
+        return by_run(self._made(self._db.rows(OF_RUNS, run_ids=run_ids)))
 
     def open_counts(self) -> Mapping[str, Mapping[DeliveryStatus, int]]:
         """The number of pending and dead deliveries by channel."""
-        ...
+        counts: dict[str, dict[DeliveryStatus, int]] = {}
+        for channel, status, count in self._db.rows(OPEN_COUNTS):
+            counts.setdefault(channel, {})[status] = count
+        return counts
 
     def last_id(self) -> int:
         """The newest delivery's id; 0 if there is none."""
-        ...
-
-    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` deliveries that ended before `before`; returns how many. See `Runs.prune` for
-        `since`."""
-        ...
-
-
-class Channels(Protocol):
-    """The last interaction on each channel."""
-
-    def touch(self, channel: str, recipient: str | None, *, at: Instant) -> None:
-        """Record a message from a person: it becomes the last interaction, whatever the clock says."""
-        ...
-
-    def interactions(self) -> list[Interaction]:
-        """The last interaction on each channel, newest first."""
-        ...
-
-
-class Inbox(Protocol):
-    """The inbox of the page."""
-
-    def add(self, *, delivery_id: int, text: str, slug: str | None, run_id: int | None, at: Instant) -> None:
-        """Add an item; an existing item for the same delivery is left unchanged."""
-        ...
-
-    def get(self, item_id: int) -> InboxItem | None: ...
-
-    def page(self, *, is_unread: bool, before_id: int | None, limit: int) -> list[InboxItem]:
-        """Items newest first, all or only unread ones."""
-        ...
-
-    def unread(self) -> int:
-        """The number of unread items."""
-        ...
-
-    def mark_read(self, item_id: int, *, at: Instant | None) -> bool:
-        """Mark an item read, or unread with None; False if there is no such item."""
-        ...
-
-    def mark_all_read(self, *, at: Instant) -> int:
-        """Mark everything read; returns how many were unread."""
-        ...
-
-    def remove(self, item_id: int) -> bool:
-        """Delete an item; False if there is no such item."""
-        ...
-
-    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` items that arrived before `before`; returns how many. See `Runs.prune` for `since`."""
-        ...
-
-
-class Incidents(Protocol):
-    """The incidents people were alerted about."""
-
-    def note(self, name: str, text: str, *, at: Instant) -> bool:
-        """Record an incident; True if it is new, so people have to be alerted."""
-        ...
-
-    def close(self, names: Sequence[str], *, at: Instant) -> list[Incident]:
-        """Close these incidents; returns those that were open, as they were before."""
-        ...
-
-    def open(self) -> list[Incident]:
-        """Open incidents, oldest first, including watched ones."""
-        ...
-
-    def lock(self, names: Sequence[str]) -> dict[str, Incident]:
-        """Open incidents with these names, locked until the transaction ends. A read transaction only reads."""
-        ...
-
-    def get(self, incident_id: int) -> Incident | None:
-        """An incident, open or closed."""
-        ...
-
-    def add(self, row: Incident) -> int | None:
-        """Write a new incident; returns its id, or None if an incident with this name is open."""
-        ...
-
-    def save(self, row: Incident) -> None:
-        """Write a changed incident. The caller holds its lock."""
-        ...
-
-    def remove(self, incident_id: int) -> None:
-        """Delete an incident that was never reported."""
-        ...
-
-    def last_over(self, name: str, *, now: Instant) -> Incident | None:
-        """The last closed incident with this name, ignoring any that ended after `now` (on a wrong clock)."""
-        ...
-
-    def recent(self, *, limit: int) -> list[Incident]:
-        """Closed incidents, the last closed first."""
-        ...
-
-    def due(self, *, now: Instant, limit: int) -> list[Incident]:
-        """Incidents whose alarm is due, oldest first, locked; those another node has locked are left out."""
-        ...
-
-    def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        """Delete up to `limit` incidents closed before `before`; returns how many. See `Runs.prune` for `since`."""
-        ...
+        ((last,),) = self._db.rows(LAST_ID)
+        return int(last)
 
 
 def by_run(rows: Iterable[Delivery]) -> dict[int, list[Delivery]]:

@@ -5,10 +5,14 @@ instant beyond its boundary has run.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from types import MappingProxyType
+from typing import Final, NamedTuple, Protocol
 
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
+from wakeful.ports.claims import Batch, Claim
+
+NO_RESULTS: Final[Mapping[int, str]] = MappingProxyType({})
 
 
 class DueSchedule(NamedTuple):
@@ -21,34 +25,26 @@ class DueSchedule(NamedTuple):
     is_clear: int
 
 
-class Advance(NamedTuple):
-    """A clear cadence that moves on by one instant, which became a run."""
-
-    schedule_id: int
-    planned_through: Instant
-    next_at: Instant | None  # None: it was the last
-    run_id: int
-    due_at: Instant | None  # of the next instant's alarm
-
-
 class PlainPath(Protocol):
     """Described in the module docstring."""
 
-    def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
-        """Schedules whose alarm is due, oldest first, locked; those another node has locked are left out."""
+    def due(self, *, now: Instant, limit: int, after: Instant | None = None) -> list[DueSchedule]:
+        """Schedules whose alarm is due (with `after`: later than that), oldest first, locked; those another node has
+        locked are left out."""
         ...
 
-    def advance(self, moves: Sequence[Advance]) -> None:
-        """Move cadences and their alarms. The caller holds the locks, and writes the runs."""
+    def start(self, batches: Sequence[Batch]) -> None:
+        """Move the cadences of these batches and their alarms, and write the runs that start as they are written:
+        first attempt, first fence, nothing reported yet. The run ids of a batch follow each other. The caller holds the
+        locks, and writes the runs that wait."""
         ...
 
-    def start(self, rows: Sequence[Run]) -> None:
-        """Write runs that start as they are written: first attempt, first fence, nothing reported yet."""
-        ...
-
-    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
-        """Close these runs, as they were claimed, as plain successes (`core.schedule.plain.SUCCESS`), and free their
-        schedules; those without a next instant are done. Returns the ids of the runs it closed.
+    def settle(
+        self, node_id: int, ended: Sequence[Claim], *, now: Instant, results: Mapping[int, str] = NO_RESULTS
+    ) -> set[int]:
+        """Close these runs, as they were claimed, as plain successes (`core.schedule.plain.SUCCESS`), some of them with
+        a result (by run id), and free their schedules; those without a next instant are done. Returns the ids of the
+        runs it closed.
 
         It leaves a run alone that this node no longer holds under its fence, that changed since its claim, or whose
         schedule is not in order (not active, errors or trouble, another run open or queued). It locks

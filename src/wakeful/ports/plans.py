@@ -125,6 +125,10 @@ class Schedules(Protocol):
         """Existing schedules that may name a calendar file, in id order: those whose definition mentions one."""
         ...
 
+    def with_own_headers(self, *, after_id: int, limit: int) -> list[Schedule]:
+        """Existing schedules that may name headers of the connection itself, in id order."""
+        ...
+
     def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
         """Deleted schedules that had this slug, newest first."""
         ...

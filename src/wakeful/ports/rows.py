@@ -7,6 +7,7 @@ from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant, format_instant, format_optional
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import Tx
 
 PAGE: Final = 200
@@ -18,7 +19,7 @@ def begin_why(
 ) -> tuple[dict[str, Any], Run | None]:
     """The facts that an explanation of `kind:name` starts with, and the row of a past `at`. Raises `NotFound` if it
     neither exists nor has an entry in the ledger."""
-    owner = tx.owners.find(f"{kind}:{name}")
+    owner = tx[Owners].find(f"{kind}:{name}")
     if not is_known and owner is None:
         raise NotFound(f"there is no {kind} {shown(name)}")
     facts: dict[str, Any] = {"slug": f"{kind}:{name}", "at": format_optional(at)}

@@ -8,7 +8,7 @@ Facts contain ledger rows as they are; `observe.fan_out` resolves `schedule_id` 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.run.runs import Attempt, Run
 from wakeful.core.time.instants import Duration, Instant
@@ -155,7 +155,7 @@ class Reported(NamedTuple):
     """What a feature reported with its commit."""
 
     at: Instant
-    reports: Sequence[Report]  # of one stream
+    reports: Sequence[Report[Any]]  # of one stream
 
 
 class CommitTimed(NamedTuple):

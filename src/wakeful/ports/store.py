@@ -17,22 +17,13 @@ The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `s
 `changes`. The names that the kernel uses are imported from here.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
 
-from wakeful.core.time.instants import Instant
-from wakeful.ports.backfills import Backfills
-from wakeful.ports.bus import Bus
-from wakeful.ports.cancels import Cancels
 from wakeful.ports.changes import Change, Report
-from wakeful.ports.forecasts import Forecasts
-from wakeful.ports.heartbeats import ALARM_HEARTBEAT, Heartbeats, NewEvent, SystemEvent, SystemEvents
+from wakeful.ports.heartbeats import ALARM_HEARTBEAT, NewEvent, SystemEvent
 from wakeful.ports.labelled import Labelled
-from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, MergedRuns, Node, Nodes, RunGlance, Runs
-from wakeful.ports.logins import Logins
-from wakeful.ports.money import Budgets, Charges
-from wakeful.ports.moving import Handovers, Origins
-from wakeful.ports.outbox import Channels, Deliveries, Inbox, Incidents
+from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, Node, Nodes, RunGlance, Runs
 from wakeful.ports.plain import PlainPath
 from wakeful.ports.plans import (
     ALARM_RUN,
@@ -47,9 +38,7 @@ from wakeful.ports.plans import (
     Schedules,
     run_alarm,
 )
-from wakeful.ports.self_scheduling import Ownerships, Proposals
-from wakeful.ports.slots import Slots
-from wakeful.ports.totals import Totals
+from wakeful.ports.table import Rows
 from wakeful.ports.workflows import Messages, Sessions, Workflows
 
 __all__ = [
@@ -60,20 +49,17 @@ __all__ = [
     "PLANNED_COLUMNS",
     "SETTLED_COLUMNS",
     "STORE_ID",
+    "STORE_MARK",
     "Alarm",
     "Alarms",
-    "Answer",
-    "Answers",
     "Cadences",
-    "Heartbeats",
+    "DatabaseRefused",
     "Lanes",
     "Mark",
-    "Meta",
     "NewEvent",
     "NewSchedule",
     "Node",
     "Nodes",
-    "Owners",
     "Report",
     "RunGlance",
     "Runs",
@@ -82,75 +68,18 @@ __all__ = [
     "Store",
     "StoreUnavailable",
     "SystemEvent",
-    "SystemEvents",
     "Tx",
     "run_alarm",
 ]
 
+Access = TypeVar("Access", bound=Rows[Any])
 T = TypeVar("T")
 
 STORE_ID: Final = "store_id"
 """The unique id of a store; idempotency keys and delivery ids contain it."""
 
-
-class Answer(NamedTuple):
-    """The response to a request with a key, returned again when the request is repeated."""
-
-    key: str
-    fingerprint: str  # of the request: a different request with the same key is an error
-    answer: str
-    size: int  # in bytes
-    answered_at: Instant
-
-
-class Owners(Protocol):
-    """Owners of runs other than schedules: the heartbeat, workflows, quota slots. Their ids are negative, so that a
-    run's `schedule_id` shows which of the two it refers to."""
-
-    def named(self, name: str) -> int:
-        """The id of the owner with this name (`workflow:inbox`), assigned on first use, permanently. Only in a
-        write."""
-        ...
-
-    def find(self, name: str) -> int | None:
-        """The id, if there is one."""
-        ...
-
-    def names(self, owner_ids: Iterable[int]) -> dict[int, str]:
-        """Names by id."""
-        ...
-
-
-class Meta(Protocol):
-    """Single values of the store, by name."""
-
-    def get(self, name: str) -> str | None: ...
-
-    def set(self, name: str, value: str) -> None: ...
-
-
-class Answers(Protocol):
-    """Stored responses by key, and which process is about to produce one."""
-
-    def begin(self, key: str, asker: str, *, now: Instant, until: Instant) -> bool:
-        """Whether this process produces the response for the key, exclusively before `until`; calling it again extends
-        that. Of several callers at the same time, on any node, one gets it."""
-        ...
-
-    def release(self, key: str, asker: str) -> None:
-        """Give up the key: the response is stored, or may be tried again."""
-        ...
-
-    def get(self, key: str) -> Answer | None: ...
-
-    def put(self, row: Answer) -> None:
-        """Store a response, replacing an older one with that key."""
-        ...
-
-    def prune(self, *, before: Instant, most: int, size_max: int) -> int:
-        """Delete responses up to `before`, and all but the newest `most` that fit into `size_max`; returns how many.
-        Also deletes expired claims of processes that never responded."""
-        ...
+STORE_MARK: Final = "store_mark"
+"""How far a store has got: grows at every renewal of a lease."""
 
 
 class Tx(Protocol):
@@ -173,64 +102,22 @@ class Tx(Protocol):
     @property
     def nodes(self) -> Nodes: ...
     @property
-    def owners(self) -> Owners: ...
-    @property
-    def ownerships(self) -> Ownerships: ...
-    @property
-    def proposals(self) -> Proposals: ...
-    @property
-    def heartbeats(self) -> Heartbeats: ...
-    @property
-    def system_events(self) -> SystemEvents: ...
-    @property
     def workflows(self) -> Workflows: ...
     @property
     def messages(self) -> Messages: ...
     @property
     def sessions(self) -> Sessions: ...
-    @property
-    def meta(self) -> Meta: ...
-    @property
-    def slots(self) -> Slots: ...
-    @property
-    def answers(self) -> Answers: ...
-    @property
-    def totals(self) -> Totals: ...
-    @property
-    def logins(self) -> Logins: ...
-    @property
-    def origins(self) -> Origins: ...
-    @property
-    def handovers(self) -> Handovers: ...
-    @property
-    def cancels(self) -> Cancels: ...
-    @property
-    def backfills(self) -> Backfills: ...
-    @property
-    def deliveries(self) -> Deliveries: ...
-    @property
-    def channels(self) -> Channels: ...
-    @property
-    def inbox(self) -> Inbox: ...
-    @property
-    def incidents(self) -> Incidents: ...
-    @property
-    def bus(self) -> Bus: ...
-    @property
-    def merged_runs(self) -> MergedRuns: ...
-    @property
-    def charges(self) -> Charges: ...
-    @property
-    def budgets(self) -> Budgets: ...
-    @property
-    def forecasts(self) -> Forecasts: ...
+
+    def __getitem__(self, table: type[Access]) -> Access:
+        """Access to a table that its feature describes."""
+        ...
 
     @property
     def changes(self) -> list[Change]:
         """What this transaction has changed so far. The write methods add to it."""
         ...
 
-    def report(self, report: Report) -> None:
+    def report(self, report: Report[Any]) -> None:
         """Report this to listeners after the commit."""
         ...
 
@@ -259,6 +146,10 @@ class Store(Protocol):
         immediately."""
         ...
 
+    async def remember(self, mark: int) -> None:
+        """Keep outside the database how far it has got, to notice a database that went back."""
+        ...
+
     async def changed(self) -> bool:
         """Whether another process wrote since the last call: a hint, never a proof."""
         ...
@@ -268,6 +159,10 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class DatabaseRefused(Exception):
+    """The database cannot be used as the store. Nothing in it was changed."""
 
 
 class StoreUnavailable(Exception):

@@ -10,8 +10,10 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.rows import (
+    Feed,
     Handler,
     HandlerRun,
+    Loaded,
     Message,
     MessageStatus,
     Origin,
@@ -30,7 +32,7 @@ SubscriptionKey: TypeAlias = tuple[int, str, str]
 
 
 # The columns of a message that change after it was published.
-MOVED_COLUMNS: Final = ("seq", "status", "attempt", "run_id", "updated_at")
+MOVED_COLUMNS: Final = ("seq", "status", "attempt", "run_id", "published_by", "updated_at")
 
 
 class NewWorkflow(NamedTuple):
@@ -85,6 +87,37 @@ class Workflows(Protocol):
 
     def due(self, *, now: Instant, limit: int) -> list[Workflow]:
         """Workflows whose alarm is due, oldest first, locked; those another node has locked are left out."""
+        ...
+
+    def due_here(self, *, now: Instant, left_by: Instant, loaded: Iterable[str], limit: int) -> list[Workflow]:
+        """Like `due`, without the Python workflows that are not `loaded` in this process, unless their alarm was due by
+        `left_by`."""
+        ...
+
+    def loaded(self) -> list[Loaded]:
+        """The processes that loaded Python workflows, by workflow and time."""
+        ...
+
+    def save_loaded(self, rows: Sequence[Loaded]) -> None:
+        """Write what a process loaded, new or existing."""
+        ...
+
+    def forget_loaded(self, row: Loaded) -> None: ...
+
+    def feeds(self, *, since: Instant) -> list[Feed]:
+        """Which consumers published to which topics through the API since then."""
+        ...
+
+    def save_feeds(self, rows: Sequence[Feed]) -> None:
+        """Write feeds, new or existing."""
+        ...
+
+    def forget_feeds(self, *, before: Instant) -> int:
+        """Delete the feeds that were not seen since; returns how many."""
+        ...
+
+    def of_python(self, *, limit: int) -> list[Workflow]:
+        """Active Python workflows that no error stopped, ordered by name."""
         ...
 
     def save_many(self, rows: Sequence[Workflow]) -> None:
@@ -152,11 +185,11 @@ class Messages(Protocol):
         ...
 
     def put_many(self, rows: Sequence[Message]) -> None:
-        """Write messages, new or existing."""
+        """Write messages, new or existing. A payload that several consumers get is stored once."""
         ...
 
     def save_many(self, rows: Sequence[Message]) -> None:
-        """Write the columns of existing messages that reserving, consuming and releasing change (`MOVED_COLUMNS`)."""
+        """Write the columns of existing messages that change while their payload does not (`MOVED_COLUMNS`)."""
         ...
 
     def pending(
@@ -221,6 +254,14 @@ class Sessions(Protocol):
 
     def runs_of(self, session_ids: Iterable[int]) -> Mapping[int, list[HandlerRun]]:
         """The runs of each session, in order."""
+        ...
+
+    def taken(self, owner_id: int, handler: str, *, since: Instant, until: Instant) -> frozenset[Instant]:
+        """The planned times from `since` to `until` that a handler has a run for, unless that failed or is unknown."""
+        ...
+
+    def gaps_ahead(self, owner_id: int, *, after: Instant) -> list[int]:
+        """The ids of a workflow's skipped or missed rows that reach beyond `after`."""
         ...
 
     def prune(self, *, limit: int) -> int:

@@ -3,13 +3,14 @@
 import os
 import pickle
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from wakeful.app.simulation_job import SimulationJob
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.simulation.difference import Difference, compare
 from wakeful.core.simulation.request import ROWS_MAX, Troubles
-from wakeful.core.simulation.summary import Days, SimulatedPlan, by_day, by_lane, by_schedule, listed
+from wakeful.core.simulation.results import Simulation
+from wakeful.core.simulation.summary import Days, SimulatedPlan, by_day, by_lane, by_schedule
 from wakeful.core.time.instants import format_instant
 from wakeful.core.time.timing import AfterReset, tally
 from wakeful.features.schedules.compiled import Compiled, read_stored
@@ -20,37 +21,36 @@ from wakeful.simulation.plan import run_plan
 T = TypeVar("T")
 
 
-def simulation(job: SimulationJob, copied: Copied) -> dict[str, Any]:
+def simulation(job: SimulationJob, copied: Copied) -> Simulation:
     """Simulate the plan with its changes, and the present plan for comparison."""
     check(job, copied)
-    request, zone = job.request, job.terms.default_zone
+    request = job.request
     if request.changes_plan:
         wait = beside(lambda: run_plan(job, copied, troubles=Troubles()))
         plan = run_plan(job, copied, troubles=request.troubles, drafts=job.drafts)
         difference = compare(wait().rows, plan.rows)
     else:
         plan, difference = run_plan(job, copied, troubles=Troubles()), Difference()
-    answer = summed_up(plan, Days(request.starts_at, request.ends_at, zone))
-    rows = {"rows": [row.to_json() for row in plan.rows]} if job.rows else {}
-    return {
+    return _made(job, plan, difference)
+
+
+def _made(job: SimulationJob, plan: SimulatedPlan, difference: Difference) -> Simulation:
+    request, zone = job.request, job.terms.default_zone
+    days = Days(request.starts_at, request.ends_at, zone)
+    made: Simulation = {
         "from": format_instant(request.starts_at),
         "until": format_instant(request.ends_at),
         "seed": request.seed,
         "timezone": zone,
-        **answer,
-        "difference": difference.to_json(),
-        **rows,
-    }
-
-
-def summed_up(plan: SimulatedPlan, days: Days) -> dict[str, Any]:
-    """A plan's totals."""
-    return {
-        "schedules": listed(by_schedule(plan.rows), "slug"),
-        "days": listed(by_day(plan.rows, days), "date"),
-        "lanes": listed(by_lane(plan.rows), "lane"),
+        "schedules": [{"slug": slug, **sums.to_json()} for slug, sums in by_schedule(plan.rows).items()],
+        "days": [{"date": date, **sums.to_json()} for date, sums in by_day(plan.rows, days).items()],
+        "lanes": [{"lane": lane, **sums.to_json()} for lane, sums in by_lane(plan.rows).items()],
         "peak": plan.peak.to_json(),
+        "difference": difference.to_json(),
     }
+    if job.rows:
+        made["rows"] = [row.to_json() for row in plan.rows]
+    return made
 
 
 def check(job: SimulationJob, copied: Copied) -> None:

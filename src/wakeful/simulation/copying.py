@@ -20,11 +20,16 @@ from wakeful.core.time.instants import DAY, Instant
 from wakeful.core.time.timing import AfterReset, next_after
 from wakeful.engine.membership import BORN_AT
 from wakeful.features.heartbeat.rules import HEARTBEAT
+from wakeful.features.money.budget_rows import Brake, Brakes, BudgetPeriods, SetLimit, SetLimits
 from wakeful.features.money.terms import effective
 from wakeful.features.schedules.alarms import alarm_of
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.resets import informed
-from wakeful.ports.money import Brake, SetLimit
+from wakeful.ports.charges import Charges
+from wakeful.ports.heartbeats import Heartbeats
+from wakeful.ports.meta import Meta
+from wakeful.ports.owners import Owners
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import ALARM_RUN, Alarm, Schedule, Tx, run_alarm
 from wakeful.simulation.records import read_records
 from wakeful.stores.shared.tx import StoreTx
@@ -67,10 +72,10 @@ def read_copy(tx: Tx, job: SimulationJob) -> Copied:
     cadences = tx.cadences.lock(sorted(by_id))
     open_ids = [key for c in cadences.values() for key in (c.open_run_id, c.queued_run_id) if key is not None]
     waiting = {key: run for key, run in tx.runs.lock(sorted(open_ids)).items() if run.outcome == "waiting"}
-    slots = tuple(tx.slots.all())
+    slots = tuple(tx[QuotaSlots].all())
     names = {slot.name for slot in slots} | {name for schedule in schedules for name in _slots_of(schedule)}
-    resets = {name: value for name in names if (value := tx.meta.get(f"{RESET}{name}")) is not None}
-    owner_id = tx.owners.find(HEARTBEAT)
+    resets = {name: value for name in names if (value := tx[Meta].value(f"{RESET}{name}")) is not None}
+    owner_id = tx[Owners].find(HEARTBEAT)
     recorded = read_records(tx, [*by_id, *([] if owner_id is None else [owner_id])])
     records = {schedule.slug: recorded.by_owner.get(key, Record()) for key, schedule in by_id.items()}
     if owner_id is not None:
@@ -111,7 +116,7 @@ def _slots_of(schedule: Schedule) -> Iterator[str]:
 def _heartbeat(tx: Tx, owner_id: int | None) -> tuple[Heartbeat, Cadence] | None:
     if owner_id is None:
         return None
-    heartbeat, cadence = tx.heartbeats.lock([owner_id]).get(owner_id), tx.cadences.lock([owner_id]).get(owner_id)
+    heartbeat, cadence = tx[Heartbeats].lock([owner_id]).get(owner_id), tx.cadences.lock([owner_id]).get(owner_id)
     return None if heartbeat is None or cadence is None else (heartbeat, cadence)
 
 
@@ -124,14 +129,16 @@ def _money(tx: Tx, schedules: tuple[Schedule, ...], job: SimulationJob) -> Money
         budget = drafted.get(schedule.slug)  # what was spent today counts for a new limit too
         limits += [] if budget is None else limits_of(budget, schedule.schedule_id)
     zone, now = job.terms.default_zone, job.now
-    rows = {(row.scope, row.unit, row.period, row.starts_at, row.ends_at): row for row in tx.budgets.current(now)}
+    rows = {
+        (row.scope, row.unit, row.period, row.starts_at, row.ends_at): row for row in tx[BudgetPeriods].current(now)
+    }
     spent: list[Budget] = []
     for limit in dict.fromkeys(limit._replace(amount=0) for limit in limits):
         window = window_of(limit.period, zone, now)
         row = rows.get((limit.scope, limit.unit, limit.period, *window))
-        amount = tx.charges.spent(limit.scope, limit.unit, window) if row is None else row.spent
+        amount = tx[Charges].spent(limit.scope, limit.unit, window) if row is None else row.spent
         spent.append(Budget(0, limit.scope, limit.unit, limit.period, *window, zone, amount, 0))
-    return Money(tuple(tx.budgets.limits()), tuple(tx.budgets.brakes().values()), tuple(spent))
+    return Money(tuple(tx[SetLimits].all()), tuple(tx[Brakes].all().values()), tuple(spent))
 
 
 def _limits_in(schedule: Schedule) -> list[Limit]:
@@ -149,7 +156,7 @@ def write_copy(tx: StoreTx, copied: Copied, job: SimulationJob, *, without: froz
     schedules = [schedule for schedule in copied.schedules if schedule.slug not in without]
     add_schedules(tx, schedules)
     for name, value in copied.resets.items():
-        tx.meta.set(f"{RESET}{name}", value)
+        tx[Meta].set(f"{RESET}{name}", value)
     cadences: list[Cadence] = []
     alarms: list[Alarm] = []
     for schedule in schedules:
@@ -226,32 +233,32 @@ def _fresh(tx: StoreTx, cadence: Cadence, compiled: Compiled, starts_at: Instant
 def _write_money(tx: StoreTx, copied: Copied, starts_at: Instant, *, is_now: bool) -> None:
     money = copied.money
     for written in money.limits:
-        tx.budgets.set_limit(written)
+        tx[SetLimits].put(written)
     for brake in money.brakes:
-        tx.budgets.set_brake(brake)
+        tx[Brakes].put(brake)
     newest = max((charge.at for charge in copied.charges), default=starts_at)
     shift = max(newest - starts_at, 0) + LONG_AGO
     closed = [charge._replace(run_id=-charge.run_id, at=charge.at - shift) for charge in copied.charges]
     # A charge that is older than its store was dated by a wrong clock, and would count for today.
-    tx.meta.set(BORN_AT, str(min((charge.at for charge in closed), default=starts_at)))
-    tx.charges.save_many([charge for charge in closed if charge.settled_at is not None])
+    tx[Meta].set(BORN_AT, str(min((charge.at for charge in closed), default=starts_at)))
+    tx[Charges].put_many([charge for charge in closed if charge.settled_at is not None])
     for row in money.spent if is_now else ():
         limit = Limit(row.scope, row.unit, row.period, 0)
         window = window_of(row.period, row.zone, starts_at)
-        opened = tx.budgets.open([(limit, window, row.zone)])[limit]
+        opened = tx[BudgetPeriods].open([(limit, window, row.zone)])[limit]
         if opened is not None:
-            tx.budgets.save_many([opened._replace(spent=row.spent)])
+            tx[BudgetPeriods].save_many([opened._replace(spent=row.spent)])
 
 
 def _write_slots(tx: StoreTx, copied: Copied, starts_at: Instant, *, is_now: bool) -> None:
     for slot in copied.slots:
-        added = tx.slots.add(slot.name, None, now=starts_at)
+        added = tx[QuotaSlots].add_new(slot.name, None, now=starts_at)
         if added is not None and is_now:
-            tx.slots.save_many([added._replace(exhausted_until=slot.exhausted_until)])
+            tx[QuotaSlots].save_many([added._replace(exhausted_until=slot.exhausted_until)])
 
 
 def _write_heartbeat(tx: StoreTx, heartbeat: Heartbeat, cadence: Cadence, starts_at: Instant, *, is_now: bool) -> None:
-    owner_id = tx.owners.named(HEARTBEAT)
+    owner_id = tx[Owners].named(HEARTBEAT)
     cadence = cadence._replace(
         schedule_id=owner_id, open_run_id=None, queued_run_id=None, last_row_id=None, session_id=None
     )
@@ -259,5 +266,5 @@ def _write_heartbeat(tx: StoreTx, heartbeat: Heartbeat, cadence: Cadence, starts
     if not is_now:
         cadence = cadence._replace(planned_through=starts_at - 1, next_at=None, ran_through=0, consecutive_errors=0)
         heartbeat = heartbeat._replace(retry_at=None, held_until=None, tripped_at=None, turns="[]", turned_at=None)
-    tx.heartbeats.add(heartbeat)
+    tx[Heartbeats].add_first(heartbeat)
     tx.cadences.add_many([cadence])

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wakeful.app.simulation_job import SimulationJob
 from wakeful.core.money.budgets import AGENT, BUDGET, EVERYTHING, Limit, window_of
@@ -11,6 +11,16 @@ from wakeful.core.money.prices import NANO
 from wakeful.core.money.schedule_budget import limits_of
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.simulation.request import Troubles
+from wakeful.core.simulation.results import (
+    BudgetAtRisk,
+    Collision,
+    Expected,
+    ForecastDay,
+    ForecastSchedule,
+    ForecastSums,
+    PlanForecast,
+    UsedUpWindow,
+)  # fmt: skip
 from wakeful.core.simulation.summary import Days, SimulatedRow, by_day, by_schedule
 from wakeful.core.slot.slot import Slot, decode_reading
 from wakeful.core.slot.windows import slot_name
@@ -21,7 +31,7 @@ from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.simulation.answer import check
 from wakeful.simulation.copying import Copied
 from wakeful.simulation.plan import run_plan
-from wakeful.simulation.ranges import Figures, Rehearsed, figures_of
+from wakeful.simulation.ranges import Figures, Range, Rehearsed, figures_of
 
 COLLISION_MIN: Final = MINUTE
 """Shorter waits for a lane do not count as collisions."""
@@ -42,7 +52,7 @@ class Forecast(NamedTuple):
     tokens: Rehearsed
 
 
-def forecast(job: SimulationJob, copied: Copied) -> dict[str, Any]:
+def forecast(job: SimulationJob, copied: Copied) -> PlanForecast:
     """Simulate the present plan, and summarize what to expect."""
     check(job, copied)
     request = job.request
@@ -103,32 +113,30 @@ def _known(copied: Copied, slug: str, name: str) -> list[int]:
     return [round(value * NANO) if name == "cost" else round(value) for value in values]  # type: ignore[operator, call-overload]  # a number
 
 
-def _sums(made: Forecast, first: int, last: int, runs: int) -> dict[str, Any]:
-    tokens, cost = made.tokens.of_days(first, last), made.cost.of_days(first, last)
-    return {
-        "runs": runs,
-        "tokens": {name: round(value) for name, value in tokens._asdict().items()},
-        "cost": {name: value / NANO for name, value in cost._asdict().items()},
-    }
+def _sums(made: Forecast, first: int, last: int, runs: int) -> ForecastSums:
+    low, expected, high = map(round, made.tokens.of_days(first, last))
+    tokens: Expected = {"low": low, "expected": expected, "high": high}
+    return {"runs": runs, "tokens": tokens, "cost": _cost(made.cost.of_days(first, last))}
 
 
-def _day(made: Forecast, number: int, date: str, runs: int) -> dict[str, Any]:
+def _cost(nanos: Range) -> Expected:
+    """In US dollars."""
+    return {"low": nanos.low / NANO, "expected": nanos.expected / NANO, "high": nanos.high / NANO}
+
+
+def _day(made: Forecast, number: int, date: str, runs: int) -> ForecastDay:
     so_far = made.cost.of_days(min(number, 1), number + 1)  # of whole days: the first one is partial
-    return {
-        "date": date,
-        **_sums(made, number, number + 1, runs),
-        "costSoFar": {name: value / NANO for name, value in so_far._asdict().items()},
-    }
+    return {"date": date, **_sums(made, number, number + 1, runs), "costSoFar": _cost(so_far)}
 
 
-def _schedules(made: Forecast) -> Iterator[dict[str, Any]]:
+def _schedules(made: Forecast) -> Iterator[ForecastSchedule]:
     for slug, sums in by_schedule(made.rows).items():
         turns, known = sum(made.turns.get(slug, ())), made.cost.figures.get(slug)
         cost = None if turns and known is None else (turns * known.mean / NANO if known is not None else 0.0)
         yield {"slug": slug, "runs": sums.runs, "turns": turns, "cost": cost}
 
 
-def _collisions(rows: Sequence[SimulatedRow]) -> list[dict[str, Any]]:
+def _collisions(rows: Sequence[SimulatedRow]) -> list[Collision]:
     """Schedules whose runs wait for a lane, the longest waits first."""
     waits: dict[tuple[str, str], list[tuple[int, Instant]]] = defaultdict(list)
     for row in rows:
@@ -151,7 +159,7 @@ def _collisions(rows: Sequence[SimulatedRow]) -> list[dict[str, Any]]:
 
 def _windows(
     job: SimulationJob, copied: Copied, rows: Sequence[SimulatedRow], agents: Mapping[str, str]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[UsedUpWindow]:
     """Quota windows that are used up, or will be before they reset, and when there is quota again."""
     for slot in copied.slots:
         ends_at = slot.exhausted_until if slot.exhausted_until is not None and slot.exhausted_until > job.now else None
@@ -197,7 +205,7 @@ def _slots(copied: Copied, slug: str, agents: Mapping[str, str]) -> set[str]:
     return names
 
 
-def _budgets(made: Forecast) -> Iterator[dict[str, Any]]:
+def _budgets(made: Forecast) -> Iterator[BudgetAtRisk]:
     """Days and months in which a budget may be used up."""
     for name, limit, slugs in _limits(made):
         rehearsed = made.cost if limit.unit == "usd" else made.tokens
@@ -241,7 +249,7 @@ def _at_risk(
     spent: int,
     risk: float,
     skipped: int,
-) -> dict[str, Any]:
+) -> BudgetAtRisk:
     found, unit = own.of_days(*period), NANO if limit.unit == "usd" else 1
     return {
         "scope": name,

@@ -6,15 +6,19 @@ from typing import NamedTuple
 from wakeful.app.simulation_job import SimulationJob
 from wakeful.core.heartbeat.heartbeat import timing_of
 from wakeful.core.money.budgets import Limit
-from wakeful.core.schedule.actions import Event
+from wakeful.core.schedule.actions import Event, Prompt
 from wakeful.core.simulation.request import Span, Troubles
 from wakeful.core.slot.windows import slot_name
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import AfterReset, Timing, tally
 from wakeful.features.heartbeat.rules import HEARTBEAT
 from wakeful.features.heartbeat.state import find
-from wakeful.features.money.terms import effective
+from wakeful.features.money.budget_rows import Brakes, BudgetPeriods
+from wakeful.features.money.terms import effective, model_of
+from wakeful.features.money.unpriced import is_priced
 from wakeful.features.schedules.compiled import Compiled, agent_of, lane_of, read_stored
+from wakeful.ports.owners import Owners
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 from wakeful.simulation.actions import Behaviour
 from wakeful.simulation.copying import Copied, all_schedules
@@ -39,7 +43,7 @@ def grouped(
     rest = Rest(terms, behaviour, payments, job.request.ends_at - 1)
     stored = (read_stored(row.schedule_id, row.version, row.definition) for row in all_schedules(tx))
     compiled = [known for known in stored if isinstance(known, Compiled)]
-    spent = {Limit(row.scope, row.unit, row.period, 0): row.spent for row in tx.budgets.current(starts_at)}
+    spent = {Limit(row.scope, row.unit, row.period, 0): row.spent for row in tx[BudgetPeriods].current(starts_at)}
     owners = list(_owners(tx, job, behaviour, compiled))
     limits = effective(tx, job.money)
     budgets = Budgets(
@@ -119,11 +123,14 @@ def _in_old_lanes(tx: Tx, compiled: Sequence[Compiled]) -> dict[str | None, list
 def _owners(tx: Tx, job: SimulationJob, behaviour: Behaviour, compiled: Sequence[Compiled]) -> Iterator[Owner]:
     for known in compiled:
         usages, instants = behaviour.usages(known.slug), _instants(known.rules.timing, job)
-        yield Owner(known.schedule_id, agent_of(known), usages, instants, known.model.budget)
+        action = known.model.action
+        is_unpriced = isinstance(action, Prompt) and not is_priced(tx, job.money, action.agent, model_of(action))
+        yield Owner(known.schedule_id, agent_of(known), usages, instants, known.model.budget, is_unpriced)
     state = find(tx)
     if job.heartbeat is not None and state is not None:
         usages, instants = behaviour.usages(HEARTBEAT), _instants(timing_of(state.heartbeat), job)
-        yield Owner(state.heartbeat.owner_id, job.heartbeat.agent, usages, instants)
+        is_unpriced = not is_priced(tx, job.money, job.heartbeat.agent)
+        yield Owner(state.heartbeat.owner_id, job.heartbeat.agent, usages, instants, None, is_unpriced)
 
 
 def _instants(timing: Timing, job: SimulationJob) -> int:
@@ -137,14 +144,14 @@ class _Needs:
 
     def __init__(self, tx: Tx, job: SimulationJob, troubles: Troubles, budgets: Budgets, used_up: UsedUp) -> None:
         self.outages = set(troubles.outages)
-        self.heartbeat_id = tx.owners.find(HEARTBEAT)
+        self.heartbeat_id = tx[Owners].find(HEARTBEAT)
         self._troubles = troubles
         self._budgets = budgets
         self._used_up = used_up
         self._is_braking = job.money.brake
-        self._braked = frozenset(tx.budgets.brakes())
+        self._braked = frozenset(tx[Brakes].all())
         self._exhausted: list[tuple[str, Instant]] = [
-            (slot.name, slot.exhausted_until) for slot in tx.slots.all() if slot.exhausted_until is not None
+            (slot.name, slot.exhausted_until) for slot in tx[QuotaSlots].all() if slot.exhausted_until is not None
         ]
 
     def engine(self, compiled: Compiled) -> Iterator[Span]:
@@ -155,7 +162,7 @@ class _Needs:
         if agent is not None:
             yield from self._quota(slot_name(agent))
             scopes = ("all", f"agent:{agent}", f"schedule:{compiled.slug}")
-            yield from (Span(*span[1:]) for span in self._troubles.budgets if span.name in scopes)
+            yield from (Span(*span[:2]) for span in self._troubles.budgets if span.scope in scopes)
         yield from self.money(compiled.schedule_id, agent)
 
     def money(self, owner_id: int | None, agent: str | None) -> Iterator[Span]:
@@ -172,4 +179,4 @@ class _Needs:
 
     def _quota(self, slot: str) -> Iterator[Span]:
         yield from (Span(0, until) for name, until in self._exhausted if name == slot)
-        yield from (Span(*span[1:]) for span in self._troubles.quota if span.name == slot)
+        yield from (Span(*span[:2]) for span in self._troubles.quota if span.slot == slot)

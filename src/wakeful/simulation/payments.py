@@ -19,6 +19,8 @@ from wakeful.core.run.usage import Usage, usage_of
 from wakeful.core.simulation.request import Span
 from wakeful.core.simulation.summary import SimulatedRow
 from wakeful.core.time.instants import DAY, INSTANT_MAX, Instant
+from wakeful.features.money.budget_rows import BudgetPeriods
+from wakeful.ports.charges import Charges
 from wakeful.ports.store import Tx
 
 FEW: Final = 1_000
@@ -90,6 +92,7 @@ class Owner(NamedTuple):
     usages: Sequence[Usage | None]
     instants: int  # in the simulated period
     budget: ScheduleBudget | None = None
+    is_unpriced: bool = False  # limits in dollars do not apply to it
 
     @property
     def is_paid(self) -> bool:
@@ -195,21 +198,23 @@ class Budgets:
 
     def book(self, tx: Tx, paid: Sequence[Charge], now: Instant) -> None:
         """Tell the engine what was spent without it."""
-        tx.charges.save_many(paid)
+        tx[Charges].put_many(paid)
         moved = []
-        for row in tx.budgets.current(now):
+        for row in tx[BudgetPeriods].current(now):
             scoped = [
                 charge for charge in paid if row.starts_at <= charge.at < row.ends_at and row.scope in _scopes(charge)
             ]
             amount = sum(charge.charged_cost if row.unit == "usd" else charge.charged_tokens for charge in scoped)
             if amount:
                 moved.append(row._replace(spent=row.spent + amount))
-        tx.budgets.save_many(moved)
+        tx[BudgetPeriods].save_many(moved)
 
     def _charge(self, owner_id: int, run: SimulatedRow) -> Charge:
         charge = opened(next(self._ids), 1, owner_id, self._agents[owner_id], run.started_at or run.due_at)
         cost = None if run.unknown else run.cost
-        return charge._replace(settled_at=run.ended_at, tokens=run.tokens or None, cost=cost)
+        is_silent = cost is None and run.outcome == "succeeded"
+        charge = charge._replace(settled_at=run.ended_at, tokens=run.tokens or None, cost=cost)
+        return charge._replace(priced="silent") if is_silent else charge
 
     def _watched(self, limit: Limit) -> Watched:
         owners = [owner for owner in self._owners if _is_under(owner, limit)]
@@ -270,7 +275,7 @@ def _is_known(charge: Charge, unit: Unit) -> bool:
 
 
 def _is_under(owner: Owner, limit: Limit) -> bool:
-    return owner.is_paid and limit.scope in _scopes(owner)
+    return owner.is_paid and limit.scope in _scopes(owner) and not (owner.is_unpriced and limit.unit == "usd")
 
 
 def _scopes(of: Owner | Charge) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ from wakeful.core.money.budgets import Limit
 from wakeful.core.money.charges import Charge
 from wakeful.core.run.effects import Replan
 from wakeful.core.schedule.actions import Call, Command, Dispatch, Event, Http, Prompt
-from wakeful.core.simulation.request import NamedSpan, Span, Troubles
+from wakeful.core.simulation.request import Span, Troubles, UsedUpSlot
 from wakeful.core.simulation.summary import SimulatedPlan, SimulatedRow, in_order
 from wakeful.core.time.instants import DAY, Instant
 from wakeful.engine.limits import Limits
@@ -34,6 +34,7 @@ from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import FeatureHooks
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 from wakeful.simulation.actions import Behaviour, Meter, NoProcesses, RecordedAction, perform, replaced
 from wakeful.simulation.copying import Copied, write_copy
@@ -180,15 +181,17 @@ class _Plan:
             self._store.crash()
             self._behaviour.meter.stop(self._clock.read().now)
 
-    def _use_up(self, span: NamedSpan) -> None:
+    def _use_up(self, span: UsedUpSlot) -> None:
         now, parts = self._clock.read().now, self._parts
 
         def write(tx: Tx) -> None:
-            slot = tx.slots.by_names([span.name]).get(span.name) or tx.slots.add(span.name, None, now=now)
+            slot = tx[QuotaSlots].by_names([span.slot]).get(span.slot) or tx[QuotaSlots].add_new(
+                span.slot, None, now=now
+            )
             if slot is not None:
-                tx.slots.save_many([slot._replace(exhausted_until=span.ends_at)])
+                tx[QuotaSlots].save_many([slot._replace(exhausted_until=span.ends_at)])
             if parts is not None:
-                parts.apply(tx, Replan(span.name, span.ends_at), now)
+                parts.apply(tx, Replan(span.slot, span.ends_at), now)
 
         self._store.run(write)
         if parts is not None:

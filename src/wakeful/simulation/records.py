@@ -10,6 +10,7 @@ from wakeful.core.run.usage import Usage, usage
 from wakeful.core.schedule.pre_check import CHECK_FAILED, NOTHING_TO_DO
 from wakeful.core.simulation.draws import RECORDED_MAX, Record, Sample, SampleOutcome
 from wakeful.core.time.instants import Instant
+from wakeful.ports.charges import Charges
 from wakeful.ports.store import RunGlance, Tx
 
 STEP: Final = 50
@@ -30,7 +31,7 @@ def read_records(tx: Tx, owner_ids: Sequence[int]) -> Recorded:
     for start in range(0, len(owner_ids), STEP):
         latest = tx.runs.latest(owner_ids[start : start + STEP], limit=RECORDED_MAX)
         run_ids = [row.run_id for rows in latest.values() for row in rows if row.started_at is not None]
-        charges = tx.charges.of_runs(run_ids)
+        charges = tx[Charges].of_runs(run_ids)
         attempts = tx.runs.attempts(run_ids)
         claimed = {run_id: run.claimed_at for run_id, run in tx.runs.lock(sorted(attempts)).items()}
         used = {(charge.run_id, charge.attempt): _usage(charge) for charge in charges}

@@ -25,7 +25,7 @@ from wakeful.core.heartbeat.acknowledgement import judge
 from wakeful.core.heartbeat.heartbeat import WINDOW, timing_of, turns_within
 from wakeful.core.heartbeat.heartbeat import rings_at as beats_at
 from wakeful.core.schedule.actions import Call, Command, Http, Prompt
-from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.cadence import Cadence, is_too_late
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.plain import FREE, following
 from wakeful.core.simulation.request import Span
@@ -38,6 +38,7 @@ from wakeful.features.heartbeat.state import HeartbeatState, find, save
 from wakeful.features.schedules.alarms import rings_at
 from wakeful.features.schedules.compiled import Compiled
 from wakeful.features.schedules.rules import Terms
+from wakeful.ports.heartbeats import WaitingEvents
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 from wakeful.simulation.actions import Behaviour, reply_of
 from wakeful.simulation.payments import Payments
@@ -196,6 +197,8 @@ class _Instants:
             return None
         sample = behaviour.sample(slug, instant, 1)
         started_at = max(due_at, free_at)
+        if is_too_late(compiled.rules, started_at, due_at):
+            return None
         ended_at = started_at + sample.took
         if sample.outcome != "succeeded" or sample.took >= definition.timeout or ended_at >= then.due_at:
             return None
@@ -270,7 +273,7 @@ def _beats(tx: Tx, group: Group, terms: HeartbeatTerms, rest: Rest) -> _Beats | 
         and (heartbeat.asked_at, heartbeat.retry_at, heartbeat.held_until, heartbeat.tripped_at) == (None,) * 4
         and terms.beats.hours is None
         and terms.check is None
-        and not tx.system_events.all()
+        and not tx[WaitingEvents].all()
     )
     return _Beats(state, terms, rest, is_in_order=is_in_order)
 

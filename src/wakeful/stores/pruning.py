@@ -11,9 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from wakeful.core.time.instants import Instant
-
-# Larger than every id.
-NO_ID: Final = 2**63 - 1
+from wakeful.ports.database import NO_ID
 
 # How many rows one pruning step reads at a time, and how many it reads in total: it holds the writer for some
 # milliseconds.

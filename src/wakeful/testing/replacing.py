@@ -1,6 +1,5 @@
 """Replacements for programs, requests and agents while an app runs on a virtual clock."""
 
-import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
@@ -9,7 +8,8 @@ from wakeful.app.bootstrap import Agents
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import Command, Dispatch, Http
-from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.arguments import with_second
+from wakeful.integrations.actions.fire import Fire as FireView
 from wakeful.integrations.actions.invoke import failure_of, outcome_of
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.call import CallAgent
@@ -18,15 +18,15 @@ from wakeful.ports.agent import Agent, Exchange, Fate, Turn
 from wakeful.ports.clock import Clock
 
 OnCommand: TypeAlias = Callable[..., Any]
-"""Called with the command (`argv`, `env`, `cwd`, `stdin`), and with the fire if it takes two arguments. It returns the
+"""Called with the command (`argv`, `env`, `cwd`, `stdin`), and with the fire if it asks for it. It returns the
 output as text or None, or an exit code; an exception fails the run."""
 
 OnHttp: TypeAlias = Callable[..., Any]
-"""Called with the request (`method`, `url`, `headers`, `body`), and with the fire if it takes two arguments. It returns
+"""Called with the request (`method`, `url`, `headers`, `body`), and with the fire if it asks for it. It returns
 the body as text or None, or a status; an exception fails the run."""
 
 OnDispatch: TypeAlias = Callable[..., Any]
-"""Called with the task (`celery.task`, `celery.args` and so on), and with the fire if it takes two arguments. It
+"""Called with the task (`celery.task`, `celery.args` and so on), and with the fire if it asks for it. It
 returns the result as text or None; an exception fails the run."""
 
 AgentFunction: TypeAlias = Callable[..., Any]
@@ -123,12 +123,8 @@ def replaced_agents(given: Agents | None, functions: Mapping[str, AgentFunction]
 
 
 async def _called(function: Callable[..., Any], spec: Any, fire: FireView) -> Any:
-    try:
-        inspect.signature(function).bind(spec, fire)
-        takes_fire = True
-    except TypeError:
-        takes_fire = False
-    value = function(spec, fire) if takes_fire else function(spec)
+    positional, named = with_second(function, spec, fire)
+    value = function(*positional, **named)
     return await value if isinstance(value, Awaitable) else value
 
 

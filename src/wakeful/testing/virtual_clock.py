@@ -77,6 +77,10 @@ class VirtualClock:
     def read(self) -> Moment:
         return Moment(self.wall.read(), self._time.now_ms - self._started_ms - self._suspended, self._suspended)
 
+    def is_before(self, moment: Moment) -> bool:
+        now = self.read()
+        return now.now < moment.now and now.monotonic < moment.monotonic
+
     def step(self, by: Duration) -> None:
         """Step the wall time; all clocks that share it see that."""
         self.wall.step(by)

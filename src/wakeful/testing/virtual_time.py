@@ -23,13 +23,15 @@ from types import TracebackType
 from typing import Any, Final
 
 from wakeful import sync
-from wakeful.app import Wakeful, bootstrap
+from wakeful.api.python import Wakeful
+from wakeful.app import bootstrap
 from wakeful.core.errors import refuse
 from wakeful.core.time.instants import DAY, Instant, format_instant, parse_instant
 from wakeful.core.time.timing_builders import as_datetime, as_duration, as_instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import BORN_AT
 from wakeful.ports.clock import Clock
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Store, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from wakeful.testing.hand_time import HandTime
@@ -183,14 +185,14 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
         self._given = app
         self._app = app if isinstance(app, Wakeful) else app.inner
         self._start = None if start is None else as_instant(start, "start")
-        self._path = self._app.address if store is None else str(store)
+        self._path = self._app._url if store is None else str(store)
         self._replaced = partial(replaced, on_command=on_command, on_http=on_http, on_dispatch=on_dispatch)
         self._agents = agents or {}
         self._patience = patience
         self._open: AsyncExitStack | None = None
 
     async def __aenter__(self) -> VirtualTime:
-        if self._app.is_started or self._open is not None:
+        if self._app._is_started or self._open is not None:
             raise RuntimeError("the app is already started; let virtual(app, …) start it")
         if "://" in self._path.removeprefix("sqlite:///"):
             raise ValueError(f"a virtual clock needs a file, not {self._path.partition('://')[0]}; {OWN_FILE}")
@@ -215,14 +217,14 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
             time._engine = parts.engine
             return parts
 
-        stack.enter_context(self._app.moved_to(time._clock, open_store, assemble))
+        stack.enter_context(self._app._moved_to(time._clock, open_store, assemble))
         driver = asyncio.create_task(time._drive(), name="wakeful-virtual-time")
         stack.push_async_callback(_end, driver)
         stack.push_async_callback(self._app.stop)
         context = copy_context()
         context.run(_IS_APP.set, True)
         await asyncio.create_task(self._app.start(), context=context)
-        if not self._app.is_ticking:
+        if not self._app._is_ticking:
             raise RuntimeError(
                 f"the app does not tick: tick=False, or another process runs on {self._path}; {OWN_FILE}"
             )
@@ -251,22 +253,22 @@ class virtual:  # noqa: N801 - used like a function: `async with virtual(app) as
 
     def _begin(self, tx: Tx) -> Instant:
         """The start time; recorded in the file, which must not have been used in real time."""
-        noted = tx.meta.get(bootstrap.VIRTUAL_TIME)
-        if noted is None and tx.meta.get(BORN_AT) is not None:
+        noted = tx[Meta].value(bootstrap.VIRTUAL_TIME)
+        if noted is None and tx[Meta].value(BORN_AT) is not None:
             raise ValueError(f"{self._path} was used in real time, and its time must not be moved; {OWN_FILE}")
         reached = None if noted is None else parse_instant(noted)
         start = self._start if self._start is not None else EPOCH if reached is None else reached
         if reached is not None and start < reached:
             at = format_instant(reached)
             refuse("start", f"{format_instant(start)} has passed in {self._path}, where it is {at}; {OWN_FILE}")
-        tx.meta.set(bootstrap.VIRTUAL_TIME, format_instant(start))
+        tx[Meta].set(bootstrap.VIRTUAL_TIME, format_instant(start))
         return start
 
     async def _note(self, store: Store, time: VirtualTime) -> None:
         """Store how far time got, for the next `async with`."""
-        if self._app.is_started:
+        if self._app._is_started:
             reached = format_instant(time._clock.read().now)
-            await store.write(lambda tx: tx.meta.set(bootstrap.VIRTUAL_TIME, reached))
+            await store.write(lambda tx: tx[Meta].set(bootstrap.VIRTUAL_TIME, reached))
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

@@ -7,6 +7,7 @@ import pty
 import select
 import signal
 import struct
+import subprocess
 import termios
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -66,9 +67,9 @@ class Cli:
             raise ended.exception
         return Said(ended.exit_code, ended.stdout, ended.stderr)
 
-    def start(self, *arguments: str, **environment: str) -> forking.Process:
+    def start(self, *arguments: str, stdout: int = subprocess.PIPE, **environment: str) -> forking.Process:
         """A process that goes on."""
-        return forking.start(PROGRAM, *arguments, environment={**self.environment, **environment})
+        return forking.start(PROGRAM, *arguments, environment={**self.environment, **environment}, stdout=stdout)
 
     @staticmethod
     def until(condition: Callable[[], object]) -> None:

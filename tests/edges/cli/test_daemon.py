@@ -1,6 +1,8 @@
 """The daemon's life from the command line, and what works without one."""
 
 import json
+import os
+import pty
 import re
 import sqlite3
 import stat
@@ -108,8 +110,7 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
     try:
         assert child.stdout is not None
         assert re.fullmatch(r"Wakeful is listening on http://127\.0\.0\.1:\d+\n", child.stdout.readline())
-        assert re.fullmatch(r"Open the page: http://127\.0\.0\.1:\d+/#code=[\w-]+\n", child.stdout.readline())
-        assert child.stdout.readline() == "The link works once; for another: wakeful open\n"
+        assert child.stdout.readline() == "Open the page: wakeful open\n"  # this is no terminal, so it prints no code
         assert child.stdout.readline() == "Stop it with Ctrl-C.\n"
         said = alone.run("add", "standup", "--every", "2h", "--prompt", "Anything new?")
         assert said.code == 0, said.err
@@ -130,6 +131,26 @@ def test_its_terminal_shows_what_is_ours(alone: Cli) -> None:
     ]
     assert stopping.split(maxsplit=3)[3] == "wakeful.server.daemon stopping: runs in progress may finish"
     assert stopped.split(maxsplit=3)[3] == "wakeful.server.daemon stopped"
+
+
+def test_only_a_terminal_gets_a_link_that_logs_in(alone: Cli) -> None:
+    """Whoever reads a file later, or the log of a service manager, must not get a code."""
+    ours, theirs = pty.openpty()
+    child = alone.start("up", "--port", "0", stdout=theirs)
+    os.close(theirs)
+    try:
+        said = b""
+        give_up_at = time.monotonic() + WITHIN
+        while b"Ctrl-C" not in said:
+            assert time.monotonic() < give_up_at
+            said += os.read(ours, 1_000)
+        assert re.search(rb"Open the page: http://127\.0\.0\.1:\d+/#code=[\w-]+\r?\n", said)
+        assert b"The link works once; for another: wakeful open" in said
+        assert alone.run("down").code == 0
+    finally:
+        child.kill()
+        child.communicate()
+        os.close(ours)
 
 
 def test_init_writes_once(alone: Cli) -> None:

@@ -124,3 +124,26 @@ def test_a_result_is_one_of_the_words_of_the_ledger(troubled: Cli) -> None:
     (row,) = [line for line in troubled.ask("ls").out.splitlines() if line.startswith("broken")]
     assert row.split()[-1] == "failed"
     assert re.search(r"^ *result: failed$", troubled.ask("show", "broken").out, re.MULTILINE)
+
+
+def test_status_is_about_the_clock_and_the_store(troubled: Cli) -> None:
+    """A schedule that fails is no failure of the daemon: `status` names it and exits with 0, as `doctor` says."""
+    said = troubled.run("status")
+    assert said.code == 0
+    assert re.search(r"^ *clock: alive$", said.out, re.MULTILINE)
+    assert "attention: 1 schedule failing: broken " in " ".join(said.out.split())
+    assert troubled.ask("status", "-o", "json").json["health"]["status"] == "degraded"
+    clock = [one for one in troubled.ask("doctor", "-o", "json").json["findings"] if one["what"] == "clock"]
+    assert [one["state"] for one in clock] == ["ok"]
+
+
+def test_status_fails_while_the_store_cannot_be_written(troubled: Cli) -> None:
+    """Another program holds the database."""
+    with closing(sqlite3.connect(troubled.home / "wakeful.db", timeout=WITHIN)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        troubled.until(lambda: troubled.run("status").code == 1)  # a probe of the last second may still count
+        said = troubled.run("status")
+        connection.rollback()
+    assert said.code == 1
+    assert re.search(r"^ *store: .*write", said.out, re.MULTILINE)
+    troubled.until(lambda: troubled.run("status").code == 0)

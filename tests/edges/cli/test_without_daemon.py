@@ -2,8 +2,10 @@
 
 import hashlib
 import json
+import re
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from edges.cli.kit import Cli
 from postgres.server import Server, server, url
 from wakeful import Wakeful, every, manual
+from wakeful.stores.shared.releases import WITHOUT_0_2
 from wakeful.stores.sqlite.migrate import migrations
 
 __all__ = ["server", "url"]
@@ -140,7 +143,7 @@ def test_slots_and_workflows_are_explained_too(filled: Cli) -> None:
 @pytest.mark.parametrize(
     ("version", "words"),
     [
-        (lambda newest: newest - 1, "start the daemon once, which upgrades it"),
+        (lambda _: WITHOUT_0_2 - 2, "start the daemon once, which upgrades it"),
         (lambda newest: newest + 2, "install the release that wrote it"),
     ],
 )
@@ -181,3 +184,15 @@ def test_following_and_commands_need_a_daemon(filled: Cli) -> None:
     for words in commands:
         said = filled.ask(*words)
         assert (said.code, said.out) == (3, ""), words
+
+
+async def test_a_lateness_that_was_stored_too_short_is_shown_as_what_it_counts(alone: Cli) -> None:
+    """Earlier versions accepted less than a minute, which never had an effect."""
+    alone.home.mkdir(mode=0o700)
+    async with Wakeful(str(alone.home / "wakeful.db"), tick=False) as app:
+        await app.add("strict", every("1h"), command=["true"], max_lateness="1m")
+    assert re.search(r"^ *maxLateness: 1m$", alone.ask("show", "strict").out, re.MULTILINE)
+    with closing(sqlite3.connect(alone.home / "wakeful.db")) as store, store:
+        changed = store.execute("UPDATE schedules SET definition = replace(definition, '\"1m\"', '\"10s\"')")
+        assert changed.rowcount == 1
+    assert re.search(r"^ *maxLateness: 10s, which counts as 1m$", alone.ask("show", "strict").out, re.MULTILINE)

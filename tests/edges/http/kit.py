@@ -19,7 +19,8 @@ from access import write_token
 from new_store import prepare
 from patience import PATIENCE
 from wakeful import Wakeful
-from wakeful.server.http import Access, make_app
+from wakeful.server.http import Access, Serving, make_app
+from wakeful.server.http.connections import Connections
 from wakeful.server.http.server import make_server
 
 EVERY: dict[str, Any] = {"schedule": {"type": "every", "every": "2h"}, "command": {"argv": ["true"]}}
@@ -69,7 +70,9 @@ class Served:
     def __init__(self) -> None:
         self.current: Wakeful
         self.body_max = 0
-        self.asgi = make_app(cast(Wakeful, self), access=lambda: Access(auth="none"), body_max=lambda: self.body_max)
+        self.asgi = make_app(
+            cast(Wakeful, self), Serving(access=lambda: Access(auth="none"), body_max=lambda: self.body_max)
+        )
 
     def __getattr__(self, name: str) -> Any:
         """As the app itself."""
@@ -77,10 +80,12 @@ class Served:
 
 
 @contextmanager
-def application(app: Wakeful, access: Access | None, body_max: int) -> Iterator[ASGIApp]:
+def application(
+    app: Wakeful, access: Access | None, body_max: int, connections: Connections | None = None
+) -> Iterator[ASGIApp]:
     """The HTTP application of an app. Without access rules it keeps no state, so later tests use it again."""
     if access is not None:
-        yield make_app(app, access=lambda: access, body_max=lambda: body_max)
+        yield make_app(app, Serving(access=lambda: access, body_max=lambda: body_max, connections=connections))
         return
     served = Served.free.pop() if Served.free else Served()
     served.current, served.body_max = app, body_max
@@ -96,6 +101,7 @@ async def served(
     access: Access | None = None,
     body_max: int = 1_048_576,
     timezone: str = "UTC",
+    connections: Connections | None = None,
     **settings: Any,
 ) -> AsyncIterator[Client]:
     """The API of a fresh store, in this process."""
@@ -103,10 +109,10 @@ async def served(
         prepare(path / "wakeful.db")
     app = Wakeful(store or path / "wakeful.db", timezone=timezone, shutdown_grace="1s", **settings)
     # The protocol is named, or every answer waits 40 ms for an acknowledgement.
-    with socket.socket(proto=socket.IPPROTO_TCP) as door, application(app, access, body_max) as asgi:
+    with socket.socket(proto=socket.IPPROTO_TCP) as door, application(app, access, body_max, connections) as asgi:
         door.bind(("127.0.0.1", 0))
         async with app, aiohttp.ClientSession() as session:
-            server = make_server(asgi, door_grace=1)
+            server = make_server(asgi, door_grace=1, connections=connections)
             serving = asyncio.create_task(server.serve(sockets=[door]))
             while not server.started:
                 await asyncio.sleep(0.005)

@@ -5,7 +5,7 @@ import json
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,11 @@ def session_of(answer: Answer) -> str:
 
 
 @asynccontextmanager
-async def guarded(path: Path, **access: Any) -> AsyncIterator[Client]:
+async def guarded(path: Path, settings: Mapping[str, Any] = {}, **access: Any) -> AsyncIterator[Client]:
     """An API with these tokens, and a client without a cookie jar: a test says itself what it sends."""
     path.mkdir(exist_ok=True)
     async with (
-        served(path, access=Access(tokens=TOKENS, own_tokens=frozenset({ADMIN}), **access)) as api,
+        served(path, access=Access(tokens=TOKENS, own_tokens=frozenset({ADMIN}), **access), **settings) as api,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
     ):
         yield Client(session, api.base, api.app)

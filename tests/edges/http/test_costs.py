@@ -1,7 +1,10 @@
 """Costs and budgets over HTTP."""
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+
+from starlette.requests import Request
 
 from edges.http.kit import served
 from far_away import zone_at_noon
@@ -10,7 +13,8 @@ from wakeful.core.run.usage import Usage
 from wakeful.integrations.agents.call import CallAgent
 from wakeful.observe.metrics import Gauges
 from wakeful.ports.agent import Agent
-from wakeful.server.http import metrics
+from wakeful.server.http.metrics import get_metrics
+from wakeful.server.http.serving import Api, Serving
 
 USED: Usage = {"input": 1000, "cachedInput": 400, "output": 100, "total": 1100, "model": "glm-4.6", "cost": 0.25}
 DAILY = {"schedule": {"type": "every", "every": "24h"}, "prompt": "report"}
@@ -36,8 +40,8 @@ async def test_costs_in_the_metrics(tmp_path: Path) -> None:
         await api.ask("PUT", "/api/schedule/report", DAILY)
         for _ in range(2):
             await api.post("/api/schedule/report/run?wait=true")
-        (route,) = metrics.routes(api.app, figures).routes
-        await route.endpoint()  # type: ignore[attr-defined]
+        parts = SimpleNamespace(app=api.app, serving=Serving(figures=figures))
+        await get_metrics(cast(Api, parts), cast(Request, None))
     assert [(one.cost_today, one.cost_month) for one in seen] == [(0.5, 0.5)]
 
 
@@ -98,10 +102,11 @@ async def test_bad_budgets_are_refused(tmp_path: Path) -> None:
             ({"period": "day", "limit": "many"}, "limit"),
             ({"period": "day", "limit": True}, "limit"),
             ({"period": "day", "limit": 1, "agents": "x"}, "agents"),
+            ({"period": "day", "limit": 1, "unpriced": "maybe"}, "unpriced"),
         ):
             refused = await api.ask("PUT", "/api/budget", body)
             assert (refused.status, refused.body["errors"][0]["field"]) == (400, field)
         assert (await api.get("/api/cost?by=week")).status == 400
         assert (await api.get("/api/cost?since=yesterday")).status == 400
         assert (await api.post("/api/budget/default/release", {})).status == 404
-        assert (await api.get("/api/budget")).body == {"budgets": [], "stopped": []}
+        assert (await api.get("/api/budget")).body == {"budgets": [], "unpriced": [], "stopped": []}

@@ -14,13 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
 
 from edges.http.kit import EVERY, MANUAL, Daemon, daemon, start
 from patience import PATIENCE
 from wakeful.server.daemon.file_systems import network_file_system
 from wakeful.server.daemon.home import HomeHeld, holder_of
 from wakeful.server.daemon.process import serve
-from wakeful.server.http.shapes import RunWithLog
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +44,11 @@ def ask(address: str, path: str, *, method: str = "GET", body: Any = None, token
             return error.code, json.loads(error.read() or b"null")
 
 
-def refused(home: Path, *options: str) -> str:
-    """What a daemon says that does not start; it must end with 1 and without a traceback."""
+def refused(home: Path, *options: str, code: int = 1) -> str:
+    """What a daemon says that does not start; it must end with this code and without a traceback."""
     process = start(home, *options)
     out, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, out) == (1, ""), err
+    assert (process.returncode, out) == (code, ""), err
     assert "Traceback" not in err
     return err
 
@@ -104,7 +106,9 @@ def test_an_agent_is_asked_and_its_reply_kept(running: Daemon) -> None:
     often = {**daily, "schedule": {"type": "interval", "intervalMinutes": 59}}
     status, problem = ask(running.address, "/api/schedule/often", method="PUT", body=often)
     assert (status, problem["error"]) == (400, "Minimum interval is 60 minutes (1 hour)")
-    assert problem["errors"] == [{"field": "schedule", "message": "Minimum interval is 60 minutes (1 hour)"}]
+    (named,) = problem["errors"]
+    assert named["field"] == "schedule" and named["message"].startswith(problem["error"])
+    assert "limits.agent_interval_min in wakeful.toml" in named["message"] and named["message"] in problem["detail"]
 
 
 def test_a_run_has_its_log(running: Daemon) -> None:
@@ -118,7 +122,9 @@ def test_a_run_has_its_log(running: Daemon) -> None:
     assert {line["details"]["runId"] for line in run["log"]} == {int(run_id)}
     assert {line.get("slug", "logged") for line in run["log"]} == {"logged"}
     assert run["logIsCut"] is False
-    RunWithLog.model_validate(run)
+    described = Resource(ask(running.address, "/api/openapi.json")[1], DRAFT202012)
+    registry = Registry().with_resource("urn:api", described)
+    Draft202012Validator({"$ref": "urn:api#/components/schemas/RunWithLog"}, registry=registry).validate(run)
     assert "log" not in ask(running.address, "/api/schedule/logged/runs")[1]["runs"][0]
 
 
@@ -194,8 +200,13 @@ def test_the_stream_tells_what_happens(running: Daemon) -> None:
         assert any(line.startswith(b"event: reset") for line in iter(stream.readline, b""))
 
 
-def test_definitions_are_files_as_well(running: Daemon) -> None:
-    """What is written over REST is mirrored; a file that is edited is taken over."""
+def test_definitions_are_files_as_well(tmp_path: Path) -> None:
+    """What is written over REST is mirrored; a file that is edited is taken over, if no agent was at work."""
+    with daemon(tmp_path / "home") as one:
+        edit_a_definition_file(one)
+
+
+def edit_a_definition_file(running: Daemon) -> None:
     daily = {"schedule": {"type": "times", "times": ["09:00"], "timezone": "UTC"}, "prompt": "hello"}
     ask(running.address, "/api/schedule/filed", method="PUT", body=daily)
     file = running.home / "schedule" / "filed" / "definition.json"
@@ -274,7 +285,7 @@ def test_a_damaged_store_is_refused_in_words(tmp_path: Path) -> None:
     home.mkdir()
     database = home / "wakeful.db"
     database.write_bytes(b"this is no database" * 1000)
-    said = refused(home)
+    said = refused(home, code=4)
     assert str(database) in said
     assert "damaged" in said
     assert database.read_bytes() == b"this is no database" * 1000

@@ -172,6 +172,8 @@ async def test_what_is_not_there_and_what_cannot_be_done_there(api: Client) -> N
         assert (answer.status, answer.body["status"]) == (404, 404), path
     wrong = await api.ask("DELETE", "/api/runs")
     assert (wrong.status, wrong.headers["Allow"]) == (405, "GET")
+    wrong = await api.post("/api/schedule/daily", {})
+    assert (wrong.status, wrong.headers["Allow"]) == (405, "DELETE, GET, PATCH, PUT")
 
 
 async def raw(api: Client, request: bytes) -> bytes:

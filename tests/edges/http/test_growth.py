@@ -12,6 +12,7 @@ from edges.http.kit import Client, served
 from edges.http.steps import Steps
 from postgres.server import Server, server
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, format_instant
+from wakeful.engine.run_totals import RunTotals
 
 __all__ = ["server"]
 
@@ -65,7 +66,14 @@ ELSEWHERE = {
     "/api/forms/schedule": "reads no store",
     "/api/forms/slot": "reads no store",
     "/api/forms/workflow": "reads no store",
+    "/api/config": "reads no store",
+    "/api/slots": "a bounded number of slots, each with its readings of a week; the daemon has them",
+    "/api/slots/{name}": "as above",
+    "/api/slots/{name}/runs": "the query is that of schedules",
     "/api/calendar/key": "reads one value",
+    "/api/stream": "reads no store",
+    "/metrics": "the queries of /healthz, of deliveries and of costs",
+    "/api/caller": "reads no table, or the open runs",
     "/api/forecast": "a simulation in another process, which reads a bounded record of each schedule",
     "/api/deliveries/{id}": "one row by its key",
     "/api/workflows/{id}": "as long as the workflow's own history, whose queries are those of schedules",
@@ -99,9 +107,9 @@ async def add(api: Client, first: int, last: int, *, since: int, spacing: int = 
         tx.db.change("UPDATE counters SET value = :last WHERE name = 'run_id'", last=last)
 
     await store.write(write)
-    now = api.app.moment().now
+    now = api.app._moment().now
     for _ in range(OLD):
-        if not await store.write(lambda tx: tx.totals.advance(now=now, limit=2_000)):
+        if not await store.write(lambda tx: tx[RunTotals].advance(now=now, limit=2_000)):
             return
 
 
@@ -112,7 +120,7 @@ async def ledger(folder: Path, server: Server | None, *, is_long: bool) -> Async
     with nullcontext(None) if server is None else server.schema() as store:
         async with served(folder, store=store) as api:
             assert (await api.put("s")).status == 201
-            now = api.app.moment().now
+            now = api.app._moment().now
             if is_long:
                 await add(api, 1, OLD, since=now - 80 * DAY, spacing=MINUTE // 2)
             await add(api, OLD + 1, OLD + RECENT, since=now - RECENT * MINUTE - HOUR)
@@ -124,7 +132,7 @@ async def ledger(folder: Path, server: Server | None, *, is_long: bool) -> Async
 
 async def measured(api: Client, steps: Steps) -> dict[str, int]:
     """The steps of each request."""
-    since = format_instant(api.app.moment().now - 2 * DAY)
+    since = format_instant(api.app._moment().now - 2 * DAY)
     return {path: await steps.of(api, path.replace("SINCE", since)) for path in PATHS}
 
 
@@ -156,12 +164,12 @@ async def test_sums_follow_the_ledger_when_it_is_pruned(tmp_path: Path) -> None:
     """Counts cover what the ledger still has, as before."""
     async with served(tmp_path, tick=False) as api:
         await api.put("s")
-        now = api.app.moment().now
+        now = api.app._moment().now
         await add(api, 1, RECENT, since=now - 30 * DAY)
         store = api.app._open.store
         pruned = await store.write(lambda tx: tx.runs.prune(before=now - 29 * DAY, limit=500))
         left = (await api.get("/api/schedule/s/stats")).body["counts"]
         assert pruned == 500
         assert left == {"succeeded": RECENT - RECENT // 100 - 495, "failed": RECENT // 100 - 5}
-        await store.write(lambda tx: tx.totals.advance(now=now, limit=2_000))
+        await store.write(lambda tx: tx[RunTotals].advance(now=now, limit=2_000))
         assert (await api.get("/api/schedule/s/stats")).body["counts"] == left

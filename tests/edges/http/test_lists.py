@@ -12,7 +12,7 @@ from edges.http.steps import Steps
 from far_away import minute_away
 from patience import PATIENCE
 from wakeful import once
-from wakeful.app import New
+from wakeful.app.values import New
 from wakeful.core.schedule.actions import Command
 from wakeful.core.time.timing import Every
 
@@ -182,10 +182,12 @@ async def test_the_timeline_has_what_was_and_what_is_to_come(api: Client) -> Non
 async def test_the_timeline_is_bounded_and_says_how_far_it_reaches(api: Client) -> None:
     """A schedule that rings more often than can be shown is cut, on the side of the past and on that of the future."""
     await api.put("often", {**MANUAL, "schedule": {"type": "every", "every": "10s"}})
-    await api.put("narrow", {**EVERY, "schedule": {"type": "every", "every": "10s"}, **outside_hours()})
+    hours = outside_hours()
+    await api.put("narrow", {**EVERY, "schedule": {"type": "every", "every": "10s"}, **hours})
     (narrow, often) = (await api.get("/api/timeline?limit=2")).body["rows"]
     assert (len(often["planned"]), often["wholeUntil"]) == (120, often["planned"][-1])
-    assert narrow["planned"] == []
+    assert (len(narrow["planned"]), narrow["wholeUntil"]) == (120, narrow["planned"][-1])
+    assert narrow["planned"][0][11:16] == hours["activeHours"]["start"]
     assert narrow["wholeUntil"] < (await api.get("/api/timeline")).body["until"]
     page = (await api.get("/api/timeline?limit=1")).body
     assert ([row["slug"] for row in page["rows"]], page["next"]) == (["narrow"], "narrow")

@@ -15,6 +15,9 @@ import schemathesis
 from fastapi import FastAPI, Response
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
+from jsonschema import Draft202012Validator
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
 from schemathesis import GenerationMode, checks
 from schemathesis.core.failures import FailureGroup
 
@@ -22,12 +25,14 @@ from access import HEADERS
 from edges.http.kit import Daemon, daemon
 from patience import PATIENCE
 from sampling import sampled
+from wakeful.api.nouns import NOUNS
+from wakeful.api.operation import operations_of
 from wakeful.core.schedule.definition import SCHEDULE
 from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
 from wakeful.core.schema_json import schema_of
-from wakeful.server.http import shapes
+from wakeful.server.http import plain_routes
 from wakeful.server.http.access import Caller
-from wakeful.server.http.roles import OWN_ROUTES, WRITING, refusal
+from wakeful.server.http.roles import AGENTS, WRITING, refusal
 
 FEW = settings(max_examples=2, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck), database=None)
 MANY = settings(FEW, max_examples=20)
@@ -67,7 +72,6 @@ PLAIN = frozenset({
 })  # fmt: skip
 
 
-HTTP = Path(shapes.__file__).parent
 # Routes that always have something to answer; others need settings or things that are not here.
 OF_SCHEDULES = ("/api/schedule", "/api/runs", "/api/upcoming", "/api/nodes", "/api/config", "/healthz", "/metrics")
 SIMULATED = ("/api/simulate", "/api/forecast")  # each starts a process
@@ -152,11 +156,10 @@ def test_every_route_is_asked(running: Daemon, operations: list[Any]) -> None:
     described = json.loads(urllib.request.urlopen(f"{running.address}/api/openapi.json").read())["paths"]
     every = {(method.upper(), path) for path, methods in described.items() for method in methods}
     assert every - told == {("GET", "/api/stream")}
-    hidden = re.compile(r"@router\.\w+\([^\n]*include_in_schema=False")
-    assert [file.name for file in sorted(HTTP.glob("*.py")) if hidden.search(file.read_text())] == [
-        "own_schedules.py",  # the routes of agents, under the address of those of people
-        "page.py",
-    ]  # the page's files
+    operations_in_table = {one.route for noun in NOUNS.values() for one in operations_of(noun)}
+    hidden = {one.route for one in plain_routes.PLAIN if not one.summary} - operations_in_table
+    assert {path for _, path in every} <= set(send(running, "GET", "/api/routes")["paths"])
+    assert hidden == {"GET /page/{path:path}", "GET /mcp", "POST /mcp", "DELETE /mcp", "GET /api/openapi.json"}
 
 
 @pytest.mark.parametrize("answer", ["boom", "odd", "lie", "text"])
@@ -221,6 +224,33 @@ def test_the_description_has_every_route_and_no_answer_we_never_give(running: Da
     assert told["components"]["schemas"]["Definition"]["additionalProperties"] is False
 
 
+def test_every_reference_resolves_and_every_default_is_valid(running: Daemon) -> None:
+    """Generated clients need both."""
+    told = json.loads(urllib.request.urlopen(f"{running.address}/api/openapi.json").read())
+    registry = Registry().with_resource("", Resource(told, DRAFT202012))
+    parts = list(_parts_of(told, ""))
+    references = [(at, part["$ref"]) for at, part in parts if isinstance(part.get("$ref"), str)]
+    assert len(references) > 300
+    assert [one for one in references if not _resolves(told, one[1])] == []
+    for at, part in parts:
+        if "default" in part and "/examples/" not in at:
+            Draft202012Validator({**part, "$id": ""}, registry=registry).validate(part["default"])
+
+
+def _parts_of(part: Any, at: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(part, dict):
+        yield at, part
+    for name, inner in part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else ():
+        yield from _parts_of(inner, f"{at}/{name}")
+
+
+def _resolves(told: Any, reference: str) -> bool:
+    found = told
+    for name in reference.removeprefix("#/").split("/"):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found is not None
+
+
 def test_the_page_names_every_route(operations: list[Any]) -> None:
     """docs/rest.md and the code tell of the same routes."""
     page = (Path(__file__).parents[3] / "docs" / "rest.md").read_text()
@@ -263,8 +293,10 @@ def test_each_role_may_use_exactly_the_routes_it_is_listed_for(route: str) -> No
     needs = WRITING[route]
     for role, has in (("read", ()), ("agent", ("agent",)), ("operate", ("agent", "operate"))):
         caller = Caller(role, "x")  # type: ignore[arg-type]  # one of the roles
-        is_permitted = needs in has or (needs == "own" and path == template)  # others never ask: they bring a proof
-        is_permitted = is_permitted or (role == "agent" and OWN_ROUTES.fullmatch(f"{method} {path}") is not None)
+        is_permitted = needs in has or (
+            needs in ("own", "open") and path == template
+        )  # others never ask: they bring a proof
+        is_permitted = is_permitted or (role == "agent" and AGENTS.fullmatch(f"{method} {path}") is not None)
         assert (refusal(caller, method, path) is None) == is_permitted, role
         assert refusal(caller, method, f"{path}/more") is not None
     assert refusal(Caller("admin", "x"), method, path) is None

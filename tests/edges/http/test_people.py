@@ -79,7 +79,9 @@ async def test_what_cannot_be_is_refused_by_field(api: Client) -> None:
         ({"text": 5}, "text"),
         ({"text": "x", "channel": "fax"}, "channel"),
         ({"text": "x", "chanel": "phone"}, "chanel"),
-        ([], "text"),
+        ([], ""),
+        ({"text": None}, "text"),
+        ({}, "text"),
     ]:
         refused = await api.post("/api/deliveries", body)
         assert (refused.status, refused.body["errors"][0]["field"]) == (400, field), body

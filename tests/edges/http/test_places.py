@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from wakeful.server.http.middleware import Middleware
 from wakeful.server.http.places import PLACES, Place, Places
+from wakeful.server.http.serving import Api, Serving
 
 LONG = 3600.0
 
@@ -103,13 +104,9 @@ async def test_open_streams_hold_no_place() -> None:
     async def send(_: Any) -> None:
         return None
 
-    middleware = Middleware(
-        stream,
-        access=lambda: SimpleNamespace(knows_host=lambda _: True),  # type: ignore[arg-type, return-value]
-        authentication=SimpleNamespace(caller=caller),  # type: ignore[arg-type]
-        body_max=lambda: 100,
-        is_open=lambda: True,
-    )
+    serving = Serving(access=lambda: SimpleNamespace(knows_host=lambda _: True), body_max=lambda: 100)  # type: ignore[arg-type, return-value]
+    parts = SimpleNamespace(serving=serving, authentication=SimpleNamespace(caller=caller), is_open=lambda: True)
+    middleware = Middleware(stream, cast(Api, parts))
     scope = {"type": "http", "method": "GET", "path": "/healthz", "headers": [(b"host", b"localhost")]}
     many = [asyncio.create_task(middleware(dict(scope), receive, send)) for _ in range(PLACES + 5)]
     await passes(20)

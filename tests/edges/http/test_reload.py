@@ -283,7 +283,7 @@ async def test_a_feature_listens_by_its_plug(tmp_path: Path) -> None:
         return FeatureHooks(on_settings=[lambda old, new: heard.append((old, new))])
 
     async with Wakeful(tmp_path / "wakeful.db", features=[feature]) as app:
-        for listener in app.on_settings:
+        for listener in app._open.on_settings:
             answer = listener("old", "new")
             if inspect.isawaitable(answer):
                 await answer

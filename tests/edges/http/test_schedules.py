@@ -87,6 +87,7 @@ async def test_prompts_more_often_than_hourly_are_refused_in_the_words_clients_k
         refused = await api.put("often", {"schedule": schedule, "prompt": "hello"})
         assert refused.status == 400
         assert refused.body["error"] == "Minimum interval is 60 minutes (1 hour)"
+        assert "limits.agent_interval_min in wakeful.toml" in refused.body["detail"]  # the cure, for people
 
 
 async def test_every_fault_is_named_at_once(api: Client) -> None:

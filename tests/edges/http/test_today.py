@@ -66,6 +66,21 @@ async def test_each_problem_is_one_item_with_what_to_act_on(api: Client) -> None
     assert (later["happened"]["counts"], later["happened"]["runs"]) == ({}, [])
 
 
+async def test_a_manual_run_that_failed_is_an_item_until_it_is_acknowledged(api: Client) -> None:
+    """Its schedule is failing wherever health is shown, with no alert. The item says that it can be acknowledged."""
+    await api.put("tried", {**FALSE, "schedule": {"type": "manual"}})
+    assert (await api.post("/api/schedule/tried/run?wait=true")).body["outcome"] == "failed"
+    (failing,) = of_kind((await api.get("/api/today")).body, "failing")
+    assert (failing["slug"], failing["byHand"], failing["level"]) == ("tried", True, "bad")
+    assert failing["sentence"].startswith("Its last manual run failed: ")
+    shown = (await api.get("/api/schedule?troubled=true")).body["schedules"]
+    assert [(one["slug"], one["health"], one["consecutiveErrors"]) for one in shown] == [("tried", "failing", 0)]
+    assert (await api.get("/api/alerts")).body["alerts"] == []
+    assert (await api.post("/api/schedule/tried/acknowledge")).status == 200
+    assert of_kind((await api.get("/api/today")).body, "failing") == []
+    assert (await api.get("/api/schedule/tried")).body["health"] == "ok"
+
+
 async def test_the_ledger_is_searched(api: Client) -> None:
     """By text in the name or what was said, by schedule, and by time; the filters add up."""
     await api.put("tea", {**MANUAL, "command": {"argv": ["echo", "the kettle BOILS"]}})

@@ -17,7 +17,7 @@ def beat(fire):
 
 with app:
     assert called.wait(120)
-    assert app.is_ticking
+    assert app._is_ticking
     assert app.get("beat").status in ("idle", "running")
     slug = app.add(None, manual(), command=["sh", "-c", "echo $WAKEFUL_SLUG"])
     run = app.run_now(slug, wait=True)

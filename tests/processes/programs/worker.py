@@ -27,7 +27,7 @@ async def main() -> None:
         await app.add(f"of-{name}", every("300ms"), call=beat)
         while True:
             seen = " ".join(view.slug for view in await app.list())
-            Path(f"{name}.new").write_text(f"{int(app.is_ticking)} {seen}")
+            Path(f"{name}.new").write_text(f"{int(app._is_ticking)} {seen}")
             Path(f"{name}.new").replace(f"seen-{name}")
             await asyncio.sleep(0.1)
 

@@ -4,20 +4,21 @@ import json
 import os
 import secrets
 import socket
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
+from wakeful.app.bootstrap.effect_appliers import EffectAppliers, merged
 from wakeful.app.bootstrap.parts import FeatureContext, Parts, Setup
-from wakeful.core.run.effects import Effect, Prove, Replan
+from wakeful.core.run.effects import Prove, Replan
 from wakeful.core.schedule.actions import Call, Command, Dispatch, Http, Prompt
 from wakeful.core.schedule.pre_check import CheckSpec
-from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
+from wakeful.engine.this_node import ThisNode
 from wakeful.features.schedules.alarms import ScheduleAlarms
 from wakeful.features.schedules.backfilling import BackfillAlarms
-from wakeful.features.schedules.commands import prove, prove_late
+from wakeful.features.schedules.commands import prove
 from wakeful.features.schedules.compiled import KIND, Compilations
 from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.remote_callables import remote_callables_gate
@@ -30,59 +31,59 @@ from wakeful.integrations.actions.dispatch import DispatchAction
 from wakeful.integrations.actions.http import HttpAction
 from wakeful.integrations.actions.processes import SystemOrphans
 from wakeful.integrations.agents.receipted import Receipted
-from wakeful.integrations.agents.receipts import Receipt, Receipts
+from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.ports.action import Action, Fire, Orphans
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Applier, EngineHooks, NoAccounts
+from wakeful.ports.handlers import EngineHooks, FeatureHooks, NoAccounts
 from wakeful.ports.live import Live
+from wakeful.ports.meta import Meta
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import STORE_ID, Store, Tx
-
-T = TypeVar("T")
 
 RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
 
 
 async def assemble(store: Store, clock: Clock, setup: Setup) -> Parts:
     """Assemble a system over an open store, with this process's actions and agents."""
-    actions: dict[type[Any], Action] = {
-        Call: CallAction(setup.registry),
-        Command: CommandAction(),
-        Http: HttpAction(clock, setup.listener),
-    }
-    assembled: list[Parts] = []
-
-    async def late(run_id: int, receipt: Receipt) -> None:
-        """A final receipt of a run that was closed before it arrived."""
-        if receipt.is_final and assembled:
-            hooks, now = assembled[0].hooks, clock.read().now
-            proof = receipt.result()
-            await assembled[0].store.write(lambda tx: prove_late(tx, run_id, proof, hooks=hooks, now=now))
-
     secret = await store.write(_receipt_secret)
-    receipts = Receipts(secret, setup.receipts_at, late=late)
-    actions[Dispatch] = DispatchAction(clock, None if setup.receipts_at is None else receipts)
-    if setup.receipts_at is not None:
-        actions[Http] = HttpAction(clock, setup.listener, receipts)
-        actions[Command] = Receipted(actions[Command], receipts)
-    identity = Identity(setup.name or socket.gethostname(), socket.gethostname(), os.getpid())
-    if setup.agents is not None:
-        actions[Prompt] = TurnAction(
-            setup.agents(clock, setup.registry),
-            clock,
-            sessions=partial(_session_of, store),
-            receipts=receipts,
-            begun_elsewhere=partial(_begun_elsewhere, store, identity.name),
-            toolbox=setup.toolbox,
-        )
+    receipts = Receipts(secret, setup.receipts_at)
     tokens = RunTokens(secret, setup.api_at, setup.home)
-    parts = await assemble_with(
+    identity = Identity(setup.name or socket.gethostname(), socket.gethostname(), os.getpid())
+    actions = _actions(store, clock, setup, receipts, identity)
+    if setup.replaced is not None:  # before anything is built on them, such as checks; those are replaced afterwards
+        actions = setup.replaced(actions)
+    return await assemble_with(
         store, clock, setup, actions, SystemOrphans(), identity, receipts=receipts, run_tokens=tokens
     )
-    assembled.append(parts)
-    return parts
+
+
+def _actions(
+    store: Store, clock: Clock, setup: Setup, receipts: Receipts, identity: Identity
+) -> Mapping[type[Any], Action]:
+    """What this process performs: calls, commands, requests, and the turns of its agents."""
+    listens = setup.receipts_at is not None
+    posted = receipts if listens else None
+    command = CommandAction()
+    actions: dict[type[Any], Action] = {
+        Call: CallAction(setup.registry),
+        Command: Receipted(command, receipts) if listens else command,
+        Http: HttpAction(clock, setup.listener, posted),
+        Dispatch: DispatchAction(clock, posted),
+    }
+    if setup.agents is None:
+        return actions
+    turns = TurnAction(
+        setup.agents(clock, setup.registry),
+        clock,
+        sessions=partial(_session_of, store),
+        receipts=receipts,
+        begun_elsewhere=partial(_begun_elsewhere, store, identity.name),
+        toolbox=setup.toolbox,
+    )
+    return {**actions, Prompt: turns}
 
 
 async def assemble_with(
@@ -96,87 +97,35 @@ async def assemble_with(
     receipts: Receipts | None = None,
     run_tokens: RunTokens | None = None,
 ) -> Parts:
-    """Assemble a system with the given actions, as simulations and tests do."""
-    sink = setup.sink
-    if sink is not None:
-        sink = Guarded(sink)
-        sink.begin(store)
-        store = EventingStore(store, sink, clock)
-    if setup.wrap_store is not None:
-        store = setup.wrap_store(store)
+    """Assemble a system with the given actions, as simulations and tests do: the store, the features, the schedules,
+    the engine."""
+    sink = None if setup.sink is None else Guarded(setup.sink)
+    store = _reporting(store, clock, setup, sink)
     store_id = await store.write(_identify)
-    terms = Live(setup.terms)
-    compilations = Compilations()
-    calls = actions.get(Call)
-    is_here = calls.is_here if isinstance(calls, CallAction) and not store.is_exclusive else None
-    engines: list[Engine] = []
-    jobs = Jobs(store_id, receipts.url if receipts else None)
-    alarms = ScheduleAlarms(compilations, jobs, terms, is_here, lambda: engines[0].labels)
-
-    def ring_bell() -> None:
-        for engine in engines:
-            engine.ring_bell()
-
-    def publish_terms(terms: str) -> None:
-        for engine in engines:
-            engine.publish_terms(terms)
-
-    appliers: dict[type[Any], Applier] = {Replan: Resets(compilations).apply}
-
-    def apply(tx: Tx, effect: Effect, now: Instant) -> bool:
-        applier = appliers.get(type(effect))
-        if applier is not None:
-            applier(tx, effect, now)
-        return applier is not None
-
-    actions = {**actions, CheckSpec: CheckAction(actions)}
+    terms, compilations, node, appliers = Live(setup.terms), Compilations(), ThisNode(), EffectAppliers()
+    appliers.add({Replan: Resets(compilations).apply})
     context = FeatureContext(
-        store,
-        clock,
-        store_id,
-        compilations,
-        actions,
-        receipts,
-        terms,
-        ring_bell,
-        apply,
-        setup.listener,
-        publish_terms,
-        identity.name,
+        store=store,
+        clock=clock,
+        store_id=store_id,
+        compilations=compilations,
+        actions={**actions, CheckSpec: CheckAction(actions)},
+        receipts=receipts,
+        terms=terms,
+        identity=identity,
+        ring_bell=node.ring_bell,
+        apply=appliers.apply,
+        listener=setup.listener,
+        publish_terms=node.publish_terms,
+        node=identity.name,
     )
     plugs = [await make(context) for make in setup.features]
-    alarms.is_gated = any(plug.gates for plug in plugs)
-    appliers |= _merged([appliers, *(plug.appliers for plug in plugs)])
-    keeper = ScheduleRuns(
-        compilations,
-        jobs,
-        gates=[
-            *([] if is_here is None else [remote_callables_gate(compilations, is_here)]),
-            *(gate for plug in plugs for gate in (*plug.field_gates, *plug.gates)),
-        ],
-        node=identity.name,
-        interval=lambda: terms.value.limits.agent_interval_min,
-    )
-    performed = {**actions, **_merged(plug.actions for plug in plugs)}
-    hooks = EngineHooks(
-        alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms), BackfillAlarms()],
-        keepers={KIND: keeper} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},
-        actions=performed if setup.replaced is None else setup.replaced(performed),
-        appliers=appliers,
-        orphans=orphans,
-        redact=setup.redact,
-        stored_checks=[check for plug in plugs for check in plug.stored_checks],
-        on_silence=[listener for plug in plugs for listener in plug.on_silence],
-        is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
-        withholds=setup.withholds,
-        traceparent=None if setup.traceparent is None else partial(setup.traceparent, store_id),
-        settle_plain=keeper.settle_plain,
-        accounts=next((plug.accounts for plug in plugs if plug.accounts is not None), NoAccounts()),
-        **({} if run_tokens is None else {"run_access": run_tokens.access}),
-    )
-    appliers[Prove] = partial(prove, hooks=hooks)
-    engine = Engine(store, clock, hooks, identity, setup.limits, on_alert=setup.on_alert, sink=sink)
-    engines.append(engine)
+    for plug in plugs:
+        appliers.add(plug.appliers)
+    alarms, runs = _schedules(context, plugs, node)
+    hooks = _hooks(context, setup, plugs, alarms, runs, appliers, orphans, run_tokens)
+    appliers.add({Prove: partial(prove, hooks=hooks)})
+    engine = Engine(store, clock, hooks, identity, setup.limits, on_alert=setup.on_alert, sink=sink, node=node)
     return Parts(
         store=store,
         clock=clock,
@@ -185,10 +134,10 @@ async def assemble_with(
         alarms=alarms,
         compilations=compilations,
         terms=terms,
-        applied=frozenset(hooks.appliers),
+        applied=frozenset(appliers),
         receipts=receipts,
         run_tokens=run_tokens,
-        apply=apply,
+        apply=appliers.apply,
         services=tuple(service for plug in plugs for service in plug.services),
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
@@ -198,14 +147,72 @@ async def assemble_with(
     )
 
 
-def _merged(maps: Iterable[Mapping[type[Any], T]]) -> dict[type[Any], T]:
-    """All maps in one; two features must not provide the same key."""
-    merged: dict[type[Any], T] = {}
-    for of_feature in maps:
-        if twice := merged.keys() & of_feature.keys():
-            raise ValueError(f"more than one feature provides {', '.join(sorted(key.__name__ for key in twice))}")
-        merged |= of_feature
-    return merged
+def _reporting(store: Store, clock: Clock, setup: Setup, sink: Guarded | None) -> Store:
+    """The store that everything writes through: it reports each commit to the sink."""
+    if sink is not None:
+        sink.begin(store)
+        store = EventingStore(store, sink, clock)
+    return store if setup.wrap_store is None else setup.wrap_store(store)
+
+
+def _schedules(
+    context: FeatureContext, plugs: Sequence[FeatureHooks], node: ThisNode
+) -> tuple[ScheduleAlarms, ScheduleRuns]:
+    """The alarms and runs of schedules, and what may hold their runs back."""
+    compilations, terms = context.compilations, context.terms
+    jobs = Jobs(context.store_id, context.receipts.url if context.receipts else None)
+    calls = context.actions.get(Call)
+    is_here = calls.is_here if isinstance(calls, CallAction) and not context.store.is_exclusive else None
+    alarms = ScheduleAlarms(
+        compilations,
+        jobs,
+        terms,
+        is_here,
+        labels=lambda: node.labels_held,
+        is_gated=any(plug.gates for plug in plugs),
+    )
+    runs = ScheduleRuns(
+        compilations,
+        jobs,
+        gates=[
+            *([] if is_here is None else [remote_callables_gate(compilations, is_here)]),
+            *(gate for plug in plugs for gate in (*plug.field_gates, *plug.gates)),
+        ],
+        node=context.node,
+        interval=lambda: terms.value.limits.agent_interval_min,
+    )
+    return alarms, runs
+
+
+def _hooks(
+    context: FeatureContext,
+    setup: Setup,
+    plugs: Sequence[FeatureHooks],
+    alarms: ScheduleAlarms,
+    runs: ScheduleRuns,
+    appliers: EffectAppliers,
+    orphans: Orphans,
+    run_tokens: RunTokens | None,
+) -> EngineHooks:
+    """What the engine calls: schedules first, then the other features."""
+    performed = {**context.actions, **merged(plug.actions for plug in plugs)}
+    terms = context.terms
+    return EngineHooks(
+        alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms), BackfillAlarms()],
+        keepers={KIND: runs} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},
+        actions=performed if setup.replaced is None else setup.replaced(performed),
+        appliers=appliers,
+        orphans=orphans,
+        redact=setup.redact,
+        stored_checks=[check for plug in plugs for check in plug.stored_checks],
+        on_silence=[listener for plug in plugs for listener in plug.on_silence],
+        is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
+        withholds=setup.withholds,
+        traceparent=None if setup.traceparent is None else partial(setup.traceparent, context.store_id),
+        settle_plain=runs.settle_plain,
+        accounts=next((plug.accounts for plug in plugs if plug.accounts is not None), NoAccounts()),
+        **({} if run_tokens is None else {"run_access": run_tokens.access}),
+    )
 
 
 async def _session_of(store: Store, fire: Fire) -> str | None:
@@ -219,7 +226,7 @@ def _session(tx: Tx, schedule_id: int) -> tuple[str | None, str | None]:
     cadence = tx.cadences.lock([schedule_id]).get(schedule_id)
     if cadence is None or cadence.session_id is not None:
         return (None, None) if cadence is None else (cadence.session_id, cadence.session_node)
-    owned = tx.ownerships.by_ids([schedule_id]).get(schedule_id)
+    owned = tx[Ownerships].among([schedule_id]).get(schedule_id)
     if owned is None or owned.kind != "wake" or owned.run_id is None:
         return None, cadence.session_node
     run = tx.runs.lock([owned.run_id]).get(owned.run_id)
@@ -246,8 +253,8 @@ def _identify(tx: Tx) -> str:
 
 
 def _drawn_once(tx: Tx, name: str, size: int) -> str:
-    known = tx.meta.get(name)
+    known = tx[Meta].value(name)
     if known is None:
         known = secrets.token_hex(size)
-        tx.meta.set(name, known)
+        tx[Meta].set(name, known)
     return known

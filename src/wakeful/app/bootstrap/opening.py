@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 from wakeful.core.time.instants import Duration
 from wakeful.engine.clock import SystemClock
 from wakeful.ports.clock import Clock
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Store
 from wakeful.stores.sqlite.store import SqliteStore
 
@@ -33,7 +34,7 @@ async def open_store(url: str) -> Opened:
         raise ValueError(f"{url!r} is not a store; give the path of a file, sqlite:///PATH, or postgresql://…")
     store = await SqliteStore.open(Path(path))
     try:
-        if await store.read(lambda tx: tx.meta.get(VIRTUAL_TIME)) is not None:
+        if await store.read(lambda tx: tx[Meta].value(VIRTUAL_TIME)) is not None:
             cure = "remove it, or give another path"
             raise ValueError(f"{path} was written on a virtual clock (wakeful.testing); {cure}")
     except BaseException:

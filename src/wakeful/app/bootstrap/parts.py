@@ -10,12 +10,14 @@ from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.core.time.instants import Instant
 from wakeful.engine.engine import Engine
 from wakeful.engine.limits import Limits
+from wakeful.engine.membership import Identity
 from wakeful.features.schedules.alarms import ScheduleAlarms
 from wakeful.features.schedules.checks import Conditions
+from wakeful.features.schedules.commands import prove_late
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.rules import Terms
 from wakeful.integrations.actions.registry import CallRegistry
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.agents.receipts import Receipt, Receipts
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.ports.action import Action, Withholds
 from wakeful.ports.agent import Agent, Toolbox
@@ -38,7 +40,7 @@ Agents: TypeAlias = Callable[[Clock, CallRegistry], Mapping[str, Agent]]
 """Creates the agents of this process, once its clock and its callables are known."""
 
 Replace: TypeAlias = Callable[[Mapping[type[Any], Action]], Mapping[type[Any], Action]]
-"""Returns the actions of this process and its features, with some of them replaced."""
+"""Returns the actions of this process, with some of them replaced; in a simulation, also those of its features."""
 
 MakeTraceparent: TypeAlias = Callable[[str, Run], str | None]
 """The `traceparent` of an attempt that is being claimed, by the id of the store and the row; None: not traced."""
@@ -105,6 +107,12 @@ class Parts:
             terms.calendar_fault,
         )
 
+    async def prove_late(self, run_id: int, receipt: Receipt) -> None:
+        """Correct a run that was closed without proof, if this receipt is final."""
+        if receipt.is_final:
+            now, proof = self.clock.read().now, receipt.result()
+            await self.store.write(lambda tx: prove_late(tx, run_id, proof, hooks=self.hooks, now=now))
+
 
 @dataclass(frozen=True, slots=True)
 class FeatureContext:
@@ -117,6 +125,7 @@ class FeatureContext:
     actions: Mapping[type[Any], Action]
     receipts: Receipts | None
     terms: Live[Terms]  # the current terms of all schedules
+    identity: Identity  # this process, as it appears among the nodes
     ring_bell: Callable[[], None]  # something was written that may be due now
     apply: Callable[[Tx, Effect, Instant], bool]  # by the feature that handles it; False: none does
     listener: ExchangeListener | None = None  # gets every request that leaves this process

@@ -8,6 +8,7 @@ from typing import Final
 import tzlocal
 
 from wakeful.app.bootstrap.parts import Parts
+from wakeful.ports.meta import Meta
 
 ZONE_RULES: Final = "zone_rules"
 STEP: Final = 500
@@ -15,16 +16,16 @@ STEP: Final = 500
 
 async def replan_if_zones_changed(parts: Parts, rules: str) -> bool:
     """Replan zoned schedules if they were planned with other time-zone rules than this machine has now."""
-    known = await parts.store.read(lambda tx: tx.meta.get(ZONE_RULES))
+    known = await parts.store.read(lambda tx: tx[Meta].value(ZONE_RULES))
     if known == rules:
         return False
-    after_id: int | None = 0
-    while known is not None and after_id is not None:
-        start = after_id
-        after_id = await parts.store.write(
+    step: tuple[int, list[str]] | None = (0, [])
+    while known is not None and step is not None:
+        start = step[0]
+        step = await parts.store.write(
             lambda tx, start=start: parts.alarms.replan_zoned(tx, after_id=start, limit=STEP)  # type: ignore[misc]
         )
-    await parts.store.write(lambda tx: tx.meta.set(ZONE_RULES, rules))
+    await parts.store.write(lambda tx: tx[Meta].set(ZONE_RULES, rules))
     return known is not None
 
 

@@ -31,7 +31,9 @@ The stage of an incident, by what happens next:
 A person ends an incident by acknowledging it or by removing its subject; neither is reported.
 
 `trouble` of a cadence holds the same in one number, so that settling knows without a query whether a good instant has
-to be observed: BAD after a bad instant, RECOVERING after the first good one, WELL after enough of them.
+to be observed: BAD after a bad instant, RECOVERING after the first good one, WELL after enough of them. A manual run is
+no instant: if one fails while the instants are not bad, its schedule is failing as well (BY_HAND), until the next
+success or an acknowledgement, but there is no incident.
 """
 
 from typing import Final, Literal, NamedTuple, TypeAlias
@@ -48,6 +50,10 @@ Saying: TypeAlias = Literal["end"] | None
 WELL: Final = 0
 RECOVERING: Final = 1
 BAD: Final = 2
+BY_HAND: Final = 3
+"""The last manual run failed, and the instants are WELL."""
+BY_HAND_RECOVERING: Final = 4
+"""The last manual run failed, and the instants are RECOVERING."""
 
 GRACE: Final[Duration] = MINUTE
 GOOD_USUAL: Final = 2
@@ -193,6 +199,13 @@ def trouble_after(trouble: int, *, is_good: bool, needed: int) -> int:
     if not is_good:
         return BAD
     return RECOVERING if trouble == BAD and needed > GOOD_RARE else WELL
+
+
+def trouble_after_manual(trouble: int, *, is_good: bool) -> int:
+    """A cadence's `trouble` after a manual run. What its instants say stays."""
+    if is_good:
+        return {BY_HAND: WELL, BY_HAND_RECOVERING: RECOVERING}.get(trouble, trouble)
+    return {WELL: BY_HAND, RECOVERING: BY_HAND_RECOVERING}.get(trouble, trouble)
 
 
 def _is_another(incident: Incident, counts: Counts, instant: Instant, run_id: int | None) -> bool:

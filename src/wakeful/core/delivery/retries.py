@@ -2,9 +2,14 @@
 
 Theory of operation
 -------------------
-An attempt is counted before it is made, so that a process which dies during the attempt has used it up: a message that
-crashes its sender cannot do so forever. After the last attempt, a permanent error, or past its maximum age, a delivery
-is dead: it is kept with its text, and only a person can send it again.
+A delivery is claimed, then marked as *sending*, and then sent, each in a commit of its own. The mark counts the
+attempt, so that a process which dies while it sends has used it up: a message that crashes its sender cannot do so
+forever. A claim that is lost before the mark has sent nothing and is no attempt. It is repeated at the next start, but
+after three in a row the process has to stay up for ten minutes first: something else kills it, and the message is not
+what people are waiting for.
+
+After the last attempt, a permanent error, or past its maximum age, a delivery is dead: it is kept with its text, and
+only a person can send it again.
 """
 
 from typing import Final, NamedTuple
@@ -12,6 +17,10 @@ from typing import Final, NamedTuple
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration
 
 RETRY_DELAYS: Final[tuple[Duration, ...]] = (5 * SECOND, 25 * SECOND, 2 * MINUTE, 10 * MINUTE, 10 * MINUTE)
+
+UNSENT_CLAIMS_MAX: Final = 3
+"""After this many claims in a row that were lost before anything was sent, the next one waits for `STEADY_AFTER`."""
+STEADY_AFTER: Final[Duration] = 10 * MINUTE
 
 
 class DeliveryLimits(NamedTuple):
@@ -35,6 +44,13 @@ def retry_at(attempts: int, *, now: Instant, asked: Instant | None) -> Instant:
 def is_last(attempts: int, retries_max: int) -> bool:
     """Whether this was the last attempt."""
     return attempts > retries_max
+
+
+def steady_at(unsent_claims: int, *, started_at: Instant, now: Instant) -> Instant | None:
+    """Until when a process that has just started leaves a delivery alone, because the ones before it ended in a row
+    before they could send it; None if it may be sent now. A start in the future was on a wrong clock."""
+    until = started_at + STEADY_AFTER
+    return until if unsent_claims >= UNSENT_CLAIMS_MAX and started_at <= now < until else None
 
 
 def too_old(age_max: Duration, last_error: str | None) -> str:

@@ -10,7 +10,10 @@ A run reserves its *estimate* when it is claimed: the 90th percentile of what it
 agent cost. Without any estimate it reserves everything that is left, so that it runs alone. It fits if spent, reserved
 and its own amount stay within the limit, or if nothing was spent or reserved yet: an estimate above the limit must not
 stop a schedule forever. So a limit is exceeded by one run at most. When the attempt ends, its reservation is replaced
-by what it cost; if that is unknown, by the reservation itself.
+by what it cost. If that is unknown, its estimate is assumed; without an estimate, what the agent's runs usually cost.
+
+A limit in dollars does not apply to an agent whose cost cannot be known: it has no price and reports no cost. What it
+reserves would be a guess, which would keep agents of known cost from running.
 
 A cost belongs to the period in which its attempt began. The row of a period starts with what the ledger says was spent
 in it. A changed zone or a corrected clock therefore neither gives a budget twice nor uses one up.
@@ -122,6 +125,8 @@ def fit(budget: Budget, limit: int, estimated: int | None) -> Fit:
     """Whether a run may reserve; `reserved`: not now, but possibly when runs in progress have ended."""
     left = limit - budget.spent
     needed = 1 if estimated is None else estimated
+    if needed == 0:
+        return "fits"  # it costs nothing
     if (budget.spent == 0 and budget.reserved == 0) or needed <= left - budget.reserved:
         return "fits"
     return "reserved" if needed <= left or budget.spent == 0 else "used up"

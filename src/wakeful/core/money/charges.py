@@ -1,11 +1,16 @@
 """Charges: what one attempt used and cost."""
 
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.money.budgets import Unit
-from wakeful.core.money.prices import nano
+from wakeful.core.money.prices import dollars, nano
+from wakeful.core.returned import kind
 from wakeful.core.run.usage import Priced, Usage, priced
 from wakeful.core.time.instants import Instant
+
+Basis: TypeAlias = Literal["estimate", "rest", "unpriced"]
+"""What an attempt's reservation is based on: its estimate, or everything that was left. `unpriced`: its cost cannot be
+known, so limits in dollars do not apply to it."""
 
 
 class Charge(NamedTuple):
@@ -24,9 +29,10 @@ class Charge(NamedTuple):
     reasoning: int | None
     tokens: int | None
     cost: int | None  # in billionths of a dollar; None: unknown
-    priced: Priced
-    held_cost: int  # the smallest reservation; counts as its cost if that stays unknown
+    priced: Priced | Literal["silent"]  # silent: its turn finished, and reported no cost
+    held_cost: int  # the smallest reservation; once it has ended, what budgets assume if its cost is unknown
     held_tokens: int
+    basis: Basis = "estimate"
 
     @property
     def charged_cost(self) -> int:
@@ -45,8 +51,8 @@ def opened(run_id: int, attempt: int, owner_id: int, agent: str | None, at: Inst
 
 
 def holding(charge: Charge, unit: Unit, amount: int) -> Charge:
-    """The charge of an attempt that reserves. Without an estimate it reserves the rest of each budget, and the
-    smallest of them is what it can have cost at most: a lost report must not use up a month."""
+    """The charge of an attempt that reserves. Its estimate is the same for all budgets; without one it reserves the
+    rest of each."""
     if not amount:
         return charge
     if unit == "usd":
@@ -72,11 +78,20 @@ def settled(charge: Charge, usage: Usage | None, now: Instant) -> Charge:
     )
 
 
+class Unknown(NamedTuple):
+    """The attempts of one owner and agent whose cost is unknown."""
+
+    owner_id: int
+    agent: str | None
+    attempts: int
+    assumed: int  # what budgets count for them
+
+
 class CostRow(NamedTuple):
     """The totals for one schedule, agent, model or day."""
 
-    key: str
+    key: Annotated[str, "a slug, an agent, a model or a local date; empty: unknown"]
     runs: int
-    tokens: int
-    cost: int  # of what is known, in billionths of a dollar
-    unknown: int  # attempts whose cost is unknown
+    tokens: Annotated[int, "all known tokens"]
+    cost: Annotated[int, "all known costs, in US dollars", kind({"type": "number"}, dollars)]  # kept in billionths
+    unknown: Annotated[int, "attempts whose cost is unknown; they are not in the sum"]

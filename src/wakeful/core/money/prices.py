@@ -74,3 +74,10 @@ def priced_by(usage: Usage | None, prices: Prices) -> Usage | None:
     if cost is None:
         return usage
     return {**usage, "cost": dollars(cost), "priced": "table"}
+
+
+def with_cost_per_run(usage: Usage | None, cost: int | None) -> Usage | None:
+    """The usage with the cost that the settings give each run of its agent, if it has no other."""
+    if cost is None or (usage is not None and usage.get("cost") is not None):
+        return usage
+    return {**(usage or {}), "cost": dollars(cost), "priced": "settings"}

@@ -2,10 +2,11 @@
 
 A list of schedules shows these totals, so they must not be added up from the ledger each time. There is one row per
 owner of runs, with the periods that its totals belong to. A period that has ended counts as nothing spent; the next
-charge begins the new one from the ledger, and so it does if the time zone has changed.
+charge begins the new one from the ledger, and so it does if the time zone has changed. What budgets assume for attempts
+of unknown cost is not spent, and is not in these totals.
 """
 
-from typing import Any, NamedTuple
+from typing import Annotated, NamedTuple, NotRequired, TypedDict
 
 from wakeful.core.money.budgets import Window
 from wakeful.core.money.charges import Charge
@@ -35,7 +36,23 @@ class Spending(NamedTuple):
         return Window(self.month_starts_at, self.month_ends_at)
 
 
-def cost_json(spending: Spending | None, now: Instant) -> dict[str, Any]:
+class MonthlyCost(TypedDict):
+    """The cost of 30 days at the present rate."""
+
+    runs: int
+    cost: Annotated[float | None, "at the average of the last runs; null if that is unknown"]
+
+
+class ScheduleCost(TypedDict):
+    """The cost of a schedule's runs, in US dollars."""
+
+    today: float
+    month: float
+    lastRun: Annotated[float | None, "null if it is unknown"]
+    perMonth: NotRequired[Annotated[MonthlyCost | None, "of a schedule with a prompt; not in lists"]]
+
+
+def cost_json(spending: Spending | None, now: Instant) -> ScheduleCost:
     """A schedule's `cost`: what it spent today and this month, and what its last run cost."""
     if spending is None:
         return {"today": 0.0, "month": 0.0, "lastRun": None}
@@ -48,7 +65,7 @@ def cost_json(spending: Spending | None, now: Instant) -> dict[str, Any]:
 
 def added_cost(before: Charge, after: Charge) -> int:
     """The amount a charge adds to the totals; negative if it is corrected downwards."""
-    return after.charged_cost - (0 if before.settled_at is None else before.charged_cost)
+    return (after.cost or 0) - (0 if before.settled_at is None else before.cost or 0)
 
 
 def last_cost(spending: Spending | None, before: Charge, after: Charge) -> int | None:

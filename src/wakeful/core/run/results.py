@@ -15,6 +15,9 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.time.instants import Instant
 
+SINCE: Final = "resourcesSince"
+"""In what is stored of a run that waits for resources: when it was refused them first."""
+
 SAID: Final = ("reply", "output", "stderr", "error")
 
 
@@ -59,6 +62,16 @@ class Failed:
     raised: tuple[str, ...] = ()  # the exception of a call: the names of its type and of all base types
     stderr: str | None = None  # of a command
     is_refused: bool = False
+    tries_max: int | None = None  # of workflow handlers: how often in a row it is tried again; None: without limit
+
+
+@dataclass(frozen=True, slots=True)
+class NotBegun:
+    """The system had no descriptors, memory, processes or disk space left, and nothing of the attempt began."""
+
+    error: str
+    at: Instant
+    others_began_at: Instant | None = None  # when an attempt of another run last began in this process
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +111,13 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class Unconfirmed:
-    """The target accepted the request, and then showed no sign of doing anything."""
+    """The target accepted the request, and then nothing proved that it did the work."""
 
     error: str
     session_id: str | None = None
     usage: Usage | None = None
+    output: str | None = None
+    refused: tuple[str, ...] = ()  # tools that the agent was not allowed to use
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +156,7 @@ class Dropped:
 
     reason: str
     error: str | None = None  # why, in words
+    outcome: Literal["skipped", "missed"] = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +178,7 @@ class StuckRunEnded:
 
 
 Result: TypeAlias = (
-    Done | HandedOver | Failed | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted | Lost
+    Done | HandedOver | Failed | NotBegun | Busy | Throttled | TimedOut | Unproven | Unconfirmed | Interrupted | Lost
 )
 Ending: TypeAlias = Result | Forgotten | Dropped | Cancelled | StuckRunEnded
 
@@ -204,9 +220,14 @@ def kept_of(
 
 def kept_while_waiting(ending: Ending, *, earlier: str | None = None) -> str | None:
     """What is stored of an attempt while its run continues: the usage of all attempts so far."""
-    kept = {"usage": added(_used(earlier), usage_of(getattr(ending, "usage", None))), "check": _checked(earlier)}
+    kept = {
+        "usage": added(_used(earlier), usage_of(getattr(ending, "usage", None))),
+        "check": _checked(earlier),
+        SINCE: lacking_since(earlier, ending) if isinstance(ending, NotBegun) else None,
+    }
     known = {name: value for name, value in kept.items() if value is not None}
-    return json.dumps(known, ensure_ascii=False) if known else None
+    is_over = earlier is not None and SINCE in json.loads(earlier)  # an attempt began: the next wait is another one
+    return json.dumps(known, ensure_ascii=False) if known or is_over else None
 
 
 def _checked(kept: str | None) -> str | None:
@@ -214,6 +235,12 @@ def _checked(kept: str | None) -> str | None:
     known = {} if kept is None else json.loads(kept)
     output = known.get("check")
     return output if isinstance(output, str) else None
+
+
+def lacking_since(kept: str | None, refused: NotBegun) -> Instant:
+    """When the run was refused resources for the first time since its last attempt."""
+    since = ({} if kept is None else json.loads(kept)).get(SINCE)
+    return since if isinstance(since, int) else refused.at
 
 
 def _used(kept: str | None) -> Usage | None:

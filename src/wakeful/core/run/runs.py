@@ -14,6 +14,8 @@ changes nothing (L6).
 Rows are named tuples in the order of the table's columns: they are read from and written to the database as they are.
 """
 
+import json
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.time.instants import Instant
@@ -31,14 +33,15 @@ ERRORS: Final[frozenset[Outcome]] = frozenset({"failed", "timedOut", "unconfirme
 RUNGS: Final[tuple[RungName, ...]] = ("claimed", "sent", "accepted", "started", "finished")
 
 # From each outcome, the outcomes a run may move to. A run that waits for another component, or for a sign of what it
-# sent, succeeds or stays unconfirmed without another attempt. `unknown` and `unconfirmed` are closed, but late proof
-# may turn them into what really happened; the others are final.
+# sent, succeeds or stays unconfirmed without another attempt. A run that was claimed is missed only if it never began
+# (`transitions.never_begun`). `unknown` and `unconfirmed` are closed, but late proof may turn them into what really
+# happened; the others are final.
 TRANSITIONS: Final[dict[Outcome, frozenset[Outcome]]] = {
     "waiting": frozenset(
         {"running", "succeeded", "skipped", "failed", "unconfirmed", "unknown", "cancelled", "missed"}
     ),
     "running": frozenset(
-        {"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "cancelled", "skipped"}
+        {"waiting", "succeeded", "failed", "timedOut", "unconfirmed", "unknown", "cancelled", "skipped", "missed"}
     ),
     "unconfirmed": frozenset({"succeeded", "failed"}),
     "unknown": frozenset({"succeeded", "failed", "timedOut", "cancelled"}),
@@ -138,6 +141,13 @@ def may_become(outcome: Outcome, target: Outcome) -> bool:
 def rung_index(rung: RungName | None) -> int:
     """The position of a rung; -1 for None, and for a rung of a newer release that this one does not know."""
     return _RUNG_INDEX.get(rung, -1)
+
+
+def reached_by(run: Run, earlier: Iterable[Attempt]) -> RungName | None:
+    """The highest rung that any attempt of a run reached, for readers. Decisions use the rung of their own attempt: a
+    later one may end before it gets as far, and what it was given up for says nothing about the earlier ones."""
+    ladder: dict[RungName, Instant] = {} if run.ladder is None else json.loads(run.ladder)
+    return max((run.rung, *ladder, *(attempt.rung for attempt in earlier)), key=rung_index)
 
 
 _RUNG_INDEX: Final[dict[RungName | None, int]] = {rung: index for index, rung in enumerate(RUNGS)}

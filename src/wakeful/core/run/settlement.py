@@ -12,11 +12,13 @@ disable the schedule. A manual run changes none of that. Whether people are aler
 (`core.delivery.incidents`): `after_close` and `after_failed_attempt` return what was observed.
 """
 
+from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias, assert_never
 
 from wakeful.core.delivery.alert_rules import AlertChoice
-from wakeful.core.delivery.incidents import BAD, WELL, failing, good_needed, trouble_after
+from wakeful.core.delivery.incidents import BAD, WELL, failing, good_needed, trouble_after, trouble_after_manual
 from wakeful.core.run.effects import Effect, Observed
+from wakeful.core.run.resources import RESOURCES, again_at, is_given_up
 from wakeful.core.run.results import (
     Busy,
     Cancelled,
@@ -28,14 +30,16 @@ from wakeful.core.run.results import (
     HandedOver,
     Interrupted,
     Lost,
+    NotBegun,
     StuckRunEnded,
     Throttled,
     TimedOut,
     Unconfirmed,
     Unproven,
+    lacking_since,
 )
 from wakeful.core.run.runs import NOT_RUN, OUTSIDE_PLAN, Outcome, Run, RungName, rung_index
-from wakeful.core.schedule.cadence import Cadence, Rules, is_spent
+from wakeful.core.schedule.cadence import Cadence, Rules, is_spent, without_own
 from wakeful.core.schedule.policies import (
     BUSY_WAIT,
     BUSY_WAITS_MAX,
@@ -49,7 +53,7 @@ from wakeful.core.schedule.policies import (
     retry_at,
     should_disable,
 )
-from wakeful.core.time.instants import DAY, Instant
+from wakeful.core.time.instants import DAY, Instant, format_instant
 
 CRASH: Final = "crash"
 """The reason of a run that was lost because its node died."""
@@ -132,7 +136,7 @@ def settle(
     retried_until = run.due_at + DAY if cadence.next_at is None else cadence.next_at + rules.offset
     settlement = after_attempt(run, own, ending, now=now, next_due_at=retried_until)
     if isinstance(settlement, Wait) and cadence.state != "active" and not isinstance(ending, HandedOver):
-        settlement = _not_again(settlement, cadence)
+        settlement = _not_again(settlement, cadence, run)
     if run.trigger in BACKFILLED:
         return settlement, cadence, ()
     if isinstance(settlement, Wait):
@@ -140,9 +144,12 @@ def settle(
     return settlement, *after_close(cadence, rules, policy, run, settlement, now=now)
 
 
-def _not_again(wait: Wait, cadence: Cadence) -> Close:
-    """A halted schedule starts nothing, not even a retry: close the run with its last result."""
+def _not_again(wait: Wait, cadence: Cadence, run: Run) -> Close:
+    """A halted schedule starts nothing, not even a retry: close the run with its last result, or as skipped if it
+    never began."""
     reason = REMOVED if cadence.state == "done" else cadence.state
+    if wait.reason == RESOURCES and run.attempt <= 1:
+        return Close("skipped", None, None, reason)
     if wait.is_crash and rung_index(wait.rung) > 0:
         return Close("unknown", wait.rung, wait.error, reason, is_urgent=True)
     return Close("timedOut" if wait.attempt_outcome == "timedOut" else "failed", wait.rung, wait.error, reason)
@@ -163,6 +170,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
         case TimedOut(error=error):
             permanent = not policy.retry.covers(TIMED_OUT)
             return _retry_or_close(run, policy, "timedOut", run.rung, error, permanent, now, next_due_at)
+        case NotBegun():
+            return not_begun(run, ending, now=now)
         case Busy(error=error):
             return _busy(run, error, now)
         case Throttled():
@@ -177,8 +186,8 @@ def after_attempt(run: Run, policy: Policy, ending: Ending, *, now: Instant, nex
             return _after_loss(run, policy, ending, now=now)
         case Forgotten(reason=reason, error=error):
             return Close("unknown", run.rung, error, reason, is_counted=False)
-        case Dropped(reason=reason, error=error):
-            return _given_up(run, reason, error)
+        case Dropped():
+            return _given_up(run, ending)
         case Cancelled():
             return after_cancel(run, ending)
         case StuckRunEnded(is_seen=is_seen):
@@ -192,6 +201,14 @@ def _proven(success: RungName, rung: RungName | None, error: str) -> Close:
     if rung_index(rung) >= rung_index(success):
         return Close("succeeded", rung)
     return Close("unconfirmed", rung, error)
+
+
+def not_begun(run: Run, refused: NotBegun, *, now: Instant) -> Settlement:
+    """Not an attempt: the run waits, a manual one too, and fails only if others got what it did not."""
+    since = lacking_since(run.result, refused)
+    if is_given_up(since, refused):
+        return Close("failed", "claimed", refused.error, RESOURCES)
+    return Wait(again_at(since, now), RESOURCES, RESOURCES, None, refused.error, is_attempt=False)
 
 
 def _busy(run: Run, error: str, now: Instant) -> Settlement:
@@ -247,12 +264,12 @@ def _after_loss(run: Run, policy: Policy, lost: Lost, *, now: Instant) -> Settle
             return Close("unknown", rung, error, reason, stuck=not lost.is_over, is_urgent=True)
 
 
-def _given_up(run: Run, reason: str, error: str | None) -> Close:
-    """A waiting run that will not be tried again: failed if it was ever tried, otherwise skipped."""
+def _given_up(run: Run, dropped: Dropped) -> Close:
+    """A waiting run that will not be tried again: failed if it was ever tried, otherwise skipped, or missed."""
     tries = run.attempt - (run.outcome == "running")  # claimed and given up in one step: not an attempt
     if tries > 0 and run.error is not None:
-        return Close("failed", run.rung, run.error, reason, is_observed=False)
-    return Close("skipped", run.rung, error, reason)
+        return Close("failed", run.rung, run.error, dropped.reason, is_observed=False)
+    return Close(dropped.outcome, run.rung, dropped.error, dropped.reason)
 
 
 def after_cancel(run: Run, cancelled: Cancelled) -> Close:
@@ -286,8 +303,15 @@ def after_close(
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after one of its runs closed, and the effects."""
     if close.outcome in NOT_RUN or (close.is_cancelled and run.started_at is None):
-        return _finish_if_spent(release(cadence, run, close), rules, now), ()
+        released = _finish_if_spent(release(cadence, run, close), rules, now)
+        if close.outcome == "missed" and released.state == "done" and released.state != cadence.state:
+            error = f"its last planned time, {format_instant(run.planned_at)}, was missed: {close.reason}"
+            bad = _bad(released, rules, policy, run, error, is_urgent=True)
+            return released._replace(trouble=BAD), (replace(bad, run_id=None),)  # no run of it failed
+        return released, ()
     open_run_id, queued_run_id = _held_after(cadence, run, close)
+    if open_run_id is None and cadence.state == "active":
+        cadence = without_own(cadence, rules, run)
     is_success = close.outcome == "succeeded"
     is_counted = is_success and run.trigger != "manual"
     before = cadence
@@ -315,8 +339,9 @@ def after_failed_attempt(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, wait: Wait
 ) -> tuple[Cadence, tuple[Effect, ...]]:
     """The schedule after an attempt that ended without closing its run. A run that waits for a busy target, a quota or
-    another component is not bad, and neither is one that continues after a crash."""
-    if wait.attempt_outcome not in ("failed", "timedOut"):
+    another component is not bad, and neither is one that continues after a crash. One that cannot begin is watched
+    like a failed attempt, because a person may have to make room; its schedule is late, not failing."""
+    if wait.attempt_outcome not in ("failed", "timedOut", RESOURCES):
         return cadence, ()
     return cadence._replace(trouble=BAD), (_bad(cadence, rules, policy, run, wait.error, is_urgent=False),)
 
@@ -324,14 +349,16 @@ def after_failed_attempt(
 def _observed(
     cadence: Cadence, rules: Rules, policy: Policy, run: Run, close: Close, is_urgent: bool
 ) -> tuple[Cadence, tuple[Effect, ...]]:
-    """What a closed run means for the trouble of its schedule. A manual run is not an instant, but if it succeeds it
-    makes up for a one-shot that failed."""
+    """What a closed run means for the trouble of its schedule. A manual run is not an instant: it opens no incident.
+    But if it succeeds it makes up for a one-shot that failed."""
     is_good = close.outcome == "succeeded"
     is_makeup = is_good and cadence.state == "done"
     if close.is_cancelled:
         return _excused(cadence, policy, run)
-    if (run.trigger == "manual" and not is_makeup) or not close.is_observed or cadence.state_reason == REMOVED:
+    if not close.is_observed or cadence.state_reason == REMOVED:
         return cadence, ()
+    if run.trigger == "manual" and not is_makeup:
+        return cadence._replace(trouble=trouble_after_manual(cadence.trouble, is_good=is_good)), ()
     if not is_good and not run.is_open:  # late proof of what was already bad
         return cadence, ()
     needed = good_needed(rules.timing)

@@ -118,7 +118,7 @@ def waiting(run: Run, wait: Wait, *, result: str | None = None) -> Run:
         rung=wait.rung,
         attempt=run.attempt if wait.is_attempt else run.attempt - 1,
         lane=wait.lane or run.lane,
-        started_at=run.started_at if wait.is_attempt else None,
+        started_at=run.started_at if wait.is_attempt or run.attempt > 1 else None,
         crashes=run.crashes + wait.is_crash,
         waits=run.waits + wait.is_busy,
         owner=None,
@@ -146,6 +146,14 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
         error, kept if result is None else result, ladder, blocked_by, process if is_stuck else None, definition,
         int(is_stuck), run_on,
     ))  # fmt: skip
+
+
+def never_begun(run: Run, close: Close, *, now: Instant) -> Run:
+    """The row of a run that was claimed, and must not begin any more: it is missed, as if it had not been claimed."""
+    if run.attempt != 1 or run.rung != "claimed":
+        raise AssertionError(f"run {run.run_id} has begun, so it cannot be missed")
+    row = closed(run, close._replace(rung=None), now=now, result=None)
+    return row._replace(attempt=0, started_at=None, claimed_at=None)
 
 
 def ended_attempt(run: Run, wait: Wait, *, now: Instant) -> Attempt:

@@ -11,9 +11,11 @@ Some programs report totals of a whole session; for these, `since` subtracts wha
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypedDict, cast
 
-Priced: TypeAlias = Literal["reported", "table", "unknown"]
+from wakeful.core.returned import returned
+
+Priced: TypeAlias = Literal["reported", "table", "settings", "unknown"]
 
 
 class Usage(TypedDict, total=False):
@@ -26,7 +28,8 @@ class Usage(TypedDict, total=False):
     total: int
     model: str
     cost: float
-    priced: Literal["table"]  # the cost is ours, from a table of prices; left out: the program reported it
+    priced: Literal["table", "settings"]
+    # from a table of prices, or the agent's `cost_per_run`; left out: the program reported the cost
     listPrice: bool  # the cost is what the tokens would cost; a subscription is paid differently
 
 
@@ -134,13 +137,28 @@ def since(total: Usage | None, before: Usage | None) -> Usage | None:
     return cast(Usage, left)
 
 
-def complete(kept: object) -> dict[str, Any] | None:
+class CompleteUsage(TypedDict):
+    input: Annotated[int | None, "input tokens, including cached ones"]
+    cachedInput: Annotated[int | None, "input tokens read from a cache"]
+    output: Annotated[int | None, "output tokens, including reasoning"]
+    reasoning: int | None
+    total: int | None
+    model: str | None
+    cost: Annotated[float | None, "in US dollars"]
+    priced: Priced
+    listPrice: Annotated[bool, "the cost is the list price of the tokens; a subscription is paid differently"]
+
+
+USAGE: Final = returned(CompleteUsage, name="Usage", says="Tokens and cost of one run; null if unknown.")
+
+
+def complete(kept: object) -> CompleteUsage | None:
     """The external shape of what is stored on a run. Rows written by 0.1 use other names for the counts."""
     known = usage_of(kept)
     if known is None:
         return None
     fields = {name: known.get(name) for name in (*COUNTS, "model", "cost")}
-    return {**fields, "priced": priced(known), "listPrice": known.get("listPrice", False)}
+    return cast(CompleteUsage, {**fields, "priced": priced(known), "listPrice": known.get("listPrice", False)})
 
 
 def priced(known: Usage | None) -> Priced:
@@ -159,8 +177,8 @@ def is_cost(value: object) -> bool:
 def _labelled(known: Any, counts: Mapping[Any, Any]) -> Any:
     """Keep where a cost comes from."""
     if known.get("cost") is not None:
-        if counts.get("priced") == "table":
-            known["priced"] = "table"
+        if counts.get("priced") in ("table", "settings"):
+            known["priced"] = counts["priced"]
         if counts.get("listPrice") is True:
             known["listPrice"] = True
     return known

@@ -151,7 +151,10 @@ class Http:
 
     method: Annotated[str, Field(_METHOD, "the HTTP method", default="POST")]
     url: Annotated[str, Field(_URL, "where it is sent", "URL", "http://127.0.0.1:9000/in")]
-    headers: Annotated[Mapping[str, str], Field(TEXTS, "additional headers")] = field(default_factory=dict)
+    headers: Annotated[
+        Mapping[str, str],
+        Field(TEXTS, "additional headers, without those that the connection sets, such as `Content-Length`"),
+    ] = field(default_factory=dict)
     body: Annotated[Any, Field(ANYTHING, "the body: a string is sent as is, anything else as JSON", usual="none")] = (
         None
     )

@@ -59,7 +59,7 @@ class Cadence(NamedTuple):
     last_error: str | None
     last_success_at: Instant | None
     session_id: str | None
-    trouble: int = 0  # WELL, RECOVERING or BAD of `core.delivery.incidents`
+    trouble: int = 0  # WELL, RECOVERING, BAD … of `core.delivery.incidents`
     session_node: str | None = None  # the node that started the session; None if unknown
 
 
@@ -304,12 +304,16 @@ def forgo(cadence: Cadence, rules: Rules, reason: str, *, now: Instant, taken: f
     return Plan(without(rows, taken, rules.timing), moved)
 
 
-def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
-    """The clock was ahead and went back: plan from now; `ran_through` remembers what already ran."""
+def turn_back(cadence: Cadence, rules: Rules, *, now: Instant, taken: frozenset[Instant] = frozenset()) -> Cadence:
+    """The clock was ahead and went back: plan from now; `ran_through` remembers what already ran. `taken` are instants
+    ahead of now that ran."""
     next_at = next_after(rules.timing, now)
     state = cadence.state
     if state == "done" and cadence.state_reason is None and next_at is not None:
-        state = "active"  # its last instant lies ahead again and still runs, unless it already did
+        if not _is_left(rules.timing, next_at, taken):
+            next_at = None  # all of them ran out there: it stays done
+        else:
+            state = "active"  # its last instant lies ahead again and still runs
     return cadence._replace(
         state=state,
         state_at=min(cadence.state_at, now),
@@ -319,6 +323,23 @@ def turn_back(cadence: Cadence, rules: Rules, *, now: Instant) -> Cadence:
         backoff_until=None,
         catch_up_until=None,
     )
+
+
+def without_own(cadence: Cadence, rules: Rules, run: Run) -> Cadence:
+    """The cadence after its run closed. If the clock was set back while that was open, its instant is the next one once
+    more, although it ran; then a one-shot has none left."""
+    ran_ahead = run.occurrence == cadence.next_at and run.planned_at <= cadence.ran_through
+    if not ran_ahead or _is_left(rules.timing, run.planned_at, frozenset({run.planned_at})):
+        return cadence
+    return cadence._replace(next_at=None)
+
+
+def _is_left(timing: Timing, first: Instant, taken: frozenset[Instant]) -> bool:
+    """Whether an instant, from `first` on, has not run."""
+    at: Instant | None = first
+    while at is not None and at in taken:
+        at = next_after(timing, at)
+    return at is not None
 
 
 def with_rows(cadence: Cadence, open_run_id: int | None, queued_run_id: int | None, last_row_id: int | None) -> Cadence:
@@ -422,7 +443,7 @@ def _late(
         return last, None
     if rules.catch_up == "all" and not is_after_backlog:
         return _catch_up_all(cadence, rules, first, first_due, last, now, older, rows)
-    may_catch_up = rules.catch_up == "once" and not is_after_backlog and not _is_too_late(rules, now, last_due)
+    may_catch_up = rules.catch_up == "once" and not is_after_backlog and not is_too_late(rules, now, last_due)
     if is_fresh or may_catch_up:
         _gap(rows, rules.timing, first - 1, last - 1, *older)
         rows.append(Start(last, last_due, "schedule" if is_fresh else "catchUp", cadence.open_run_id))
@@ -448,7 +469,7 @@ def _catch_up_all(
         if candidate is None:
             break
         due = first_due if candidate == first else candidate + rules.offset
-        if _is_too_late(rules, now, due):
+        if is_too_late(rules, now, due):
             break
         oldest, candidate = candidate, latest_until(rules.timing, candidate - 1, since=first - 1)
     if oldest is None:
@@ -471,7 +492,7 @@ def _go_on_catching_up(
 ) -> tuple[Instant, Instant | None]:
     """Start the next instant of the backlog; those that became too late in the meantime are missed."""
     until = cadence.catch_up_until
-    if rules.lateness_max is not None and until is not None and _is_too_late(rules, now, first_due):
+    if rules.lateness_max is not None and until is not None and is_too_late(rules, now, first_due):
         edge = min(now - rules.offset - max(rules.lateness_max, GRACE) - 1, until)
         _gap(rows, rules.timing, first - 1, edge, "missed", gap_reason)
         following = next_after(rules.timing, edge)
@@ -507,7 +528,8 @@ def _is_blocked(cadence: Cadence, rules: Rules) -> bool:
     return rules.overlap == "skip" or cadence.queued_run_id is not None
 
 
-def _is_too_late(rules: Rules, now: Instant, due: Instant) -> bool:
+def is_too_late(rules: Rules, now: Instant, due: Instant) -> bool:
+    """Whether an instant that was due then is later than allowed. Less than the grace period counts as that."""
     lateness = now - due
     return rules.lateness_max is not None and lateness > max(rules.lateness_max, GRACE)
 

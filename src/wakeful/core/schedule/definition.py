@@ -134,7 +134,7 @@ class Definition:
         Duration | None,
         Field(
             duration(),
-            "a run that would start later than this counts as missed",
+            "a run that would begin later than this, for whatever it waited, counts as missed; at least 1m",
             "Maximum delay",
             "10m",
             name="maxLateness",

@@ -5,9 +5,12 @@ in order, inside the claiming transaction; the first one that does not admit dec
 """
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from wakeful.core.time.instants import Instant
+
+ELSEWHERE: Final = "callable elsewhere"
+"""The reason why a run waits whose function is not loaded in this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,12 @@ class Skip:
 
     reason: str
     error: str | None = None  # why, in words
+    outcome: Literal["skipped", "missed"] = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The run stays due as it is, for another node to take. Only for a moment: this node checks it again and again."""
 
 
 Decision: TypeAlias = Defer | Skip | None

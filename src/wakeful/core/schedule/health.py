@@ -8,9 +8,11 @@ Health is a function of the stored state and of now; it is not stored itself. Th
 |---------|-------------------------------------------------------------------------------------------------------|
 | off     | is paused, or disabled by a person                                                                    |
 | failing | cannot be read; was disabled because of errors; its last closed instant was bad, or its open run is;  |
-|         | is done and failed, until a person acknowledges that or removes it                                    |
+|         | is done and failed, until a person acknowledges that or removes it; its last manual run failed, until |
+|         | the next success or an acknowledgement                                                                |
 | off     | is done                                                                                               |
-| late    | was due more than a minute ago and has not started, for a reason that is not in `KNOWN_WAITS`         |
+| late    | was due more than a minute ago and has not started, for a reason that is not in `KNOWN_WAITS`; waits  |
+|         | for resources is one, although it is watched like a bad one                                           |
 | waiting | has a run that waits                                                                                  |
 | ok      | everything else                                                                                       |
 
@@ -21,7 +23,8 @@ are found without reading all schedules.
 from typing import Final, Literal, TypeAlias
 
 from wakeful.core.delivery.incidents import BAD
-from wakeful.core.run.runs import Run
+from wakeful.core.run.resources import RESOURCES
+from wakeful.core.run.runs import ERRORS, Run
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Instant
@@ -43,7 +46,9 @@ def health_of(
     """The health of a schedule; `rings_at` is when its alarm is due."""
     if cadence.state == "paused" or (cadence.state == "disabled" and not is_disabled_by_errors(cadence)):
         return "off"
-    if is_broken or cadence.state in ("invalid", "disabled") or cadence.trouble == BAD:
+    if is_broken or cadence.state in ("invalid", "disabled"):
+        return "failing"
+    if cadence.trouble > BAD or (cadence.trouble == BAD and not _only_lacks_resources(cadence, open_run)):
         return "failing"
     if cadence.state == "done":
         return "off"
@@ -52,6 +57,12 @@ def health_of(
     if open_run.outcome != "waiting":
         return "ok"
     return "late" if _is_late(open_run, now) else "waiting"
+
+
+def _only_lacks_resources(cadence: Cadence, open_run: Run | None) -> bool:
+    """Whether nothing of it failed: its open run only could not begin yet."""
+    waits = open_run is not None and open_run.outcome == "waiting" and open_run.reason == RESOURCES
+    return waits and open_run is not None and open_run.attempt == 0 and cadence.last_outcome not in ERRORS
 
 
 def is_disabled_by_errors(cadence: Cadence) -> bool:

@@ -10,17 +10,18 @@ An instant takes the plain path if nothing but its timing decides about it. Two 
 
 Then the instant is the only one due and at most the grace period late, it becomes one run, which starts immediately or
 waits for its lane, and the cadence moves to the next instant, if there is one. When that run succeeds at its first
-attempt and has nothing to say, and the schedule had no errors, the settlement is known as well: a schedule without a
-next instant is done. Everything else takes the general path (`cadence.ring`, `settlement.after_close`), which would
-decide the same: the random worlds compare both for every plain instant.
+attempt and leaves nothing but text behind, and the schedule had no errors, the settlement is known as well: a schedule
+without a next instant is done. A definition with `deliver` starts plainly, and ends by the general path.
+
+Everything else takes the general path (`cadence.ring`, `settlement.after_close`), which would decide the same: the
+random worlds compare both for every plain instant.
 """
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from wakeful.core.run.results import DONE, Ending
-from wakeful.core.run.runs import Run
+from wakeful.core.run.results import DONE, Done, Ending
 from wakeful.core.run.settlement import Close
 from wakeful.core.schedule.actions import Call, Command, Http
 from wakeful.core.schedule.cadence import Rules, is_spent
@@ -48,6 +49,11 @@ def is_plain(definition: Definition) -> bool:
     )
 
 
+def starts_plainly(definition: Definition) -> bool:
+    """Whether the plain path may start this definition's instants. Where the output goes matters only at the end."""
+    return is_plain(definition if definition.deliver is None else replace(definition, deliver=None))
+
+
 class Following(NamedTuple):
     """The next instant, and when its alarm is due; both None if there is none."""
 
@@ -66,13 +72,19 @@ def following(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> 
     return None if next_at + rules.offset <= now else Following(next_at, next_at + rules.offset)
 
 
-def is_plain_success(run: Run, ending: Ending) -> bool:
-    """Whether a plain run, as it was claimed, ended in the plain way."""
+def is_plain_success(ending: Ending) -> bool:
+    """Whether the first attempt of a plain run ended in the plain way: it succeeded, and all that it leaves behind is
+    text."""
+    if ending is DONE:
+        return True
     return (
-        (ending is DONE or ending == DONE) and run.attempt == 1 and run.trigger == "schedule" and run.definition is None
+        isinstance(ending, Done)
+        and ending.rung == "finished"
+        and (ending.usage, ending.session_id, ending.effects, ending.carries, ending.refused) == _NOTHING_MORE
     )
 
 
+_NOTHING_MORE: Final = (DONE.usage, DONE.session_id, DONE.effects, DONE.carries, DONE.refused)
 _LAST: Final = Following(None, None)
 SUCCESS: Final = Close("succeeded", "finished")
 """The settlement of a plain success."""

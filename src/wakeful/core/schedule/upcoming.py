@@ -1,31 +1,48 @@
 """Upcoming: the values in which every feature lists what it plans, and how the lists are merged."""
 
 from collections.abc import Iterable
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
+from wakeful.core.returned import At, Named, kind, returned
+from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
 
 Kind: TypeAlias = Literal["schedule", "retry", "waiting", "beat", "producer", "wakeAt", "wake"]
 """An instant of a schedule; the next attempt of a run, or a run that waits for its first; a beat of the heartbeat; a
 producer or a consumer's `wakeAt` of a workflow; a wake of a quota slot."""
+_HANDLER: Final = kind({"anyOf": [{"type": "string"}, {"type": "null"}]}, lambda name: name or None)
 
 
 class Upcoming(NamedTuple):
-    """Something that will start; ordered by its due time."""
+    """An upcoming start."""
 
-    due_at: Instant  # when it will actually run
-    slug: str  # its owner: a schedule's slug, `heartbeat`, `workflow:ID`, `slot:NAME`
-    planned_at: Instant
-    kind: Kind = "schedule"
-    handler: str = ""  # of a workflow
+    # In the order in which starts are sorted.
+    due_at: At  # when it will actually run
+    slug: Annotated[str, "a schedule's slug, `heartbeat`, `workflow:ID` or `slot:NAME`"]
+    planned_at: At
+    kind: Kind
+    handler: Annotated[str, "for a workflow", _HANDLER]
+
+
+FIRE: Final = returned(Upcoming, name="Fire")
 
 
 class UpcomingPage(NamedTuple):
-    """Upcoming items in order, until a time; `is_cut`: that time is earlier than requested."""
+    """Upcoming starts, ordered by due time."""
 
-    instants: list[Upcoming]
-    until: Instant
-    is_cut: bool
+    instants: Annotated[list[Upcoming], Named("upcoming")]
+    until: Annotated[At, "the list is complete up to this time"]
+    is_cut: Annotated[bool, "whether that is earlier than requested"]
+
+
+UPCOMING: Final = returned(UpcomingPage, name="Upcoming")
+
+
+def attempted_at(run: Run, now: Instant) -> Instant | None:
+    """When a run that waits, and is not parked behind a lane, starts its next attempt."""
+    if run.outcome != "waiting" or (run.error is None and run.attempt):
+        return None
+    return max(run.next_attempt_at or run.due_at, now)
 
 
 def merged(ahead: UpcomingPage, others: Iterable[Upcoming], *, limit: int) -> UpcomingPage:

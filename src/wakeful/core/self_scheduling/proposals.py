@@ -16,6 +16,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import Final, Literal, NamedTuple, TypeAlias
 
+from wakeful.core.returned import RunId
 from wakeful.core.schedule.actions import ActionSpec, action_to_json
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.time.instants import DAY, Duration, Instant
@@ -23,7 +24,8 @@ from wakeful.core.time.spacing import shortest_gap
 from wakeful.core.time.timing import Cron, Every, Once, Times, Timing, next_n
 
 ProposalStatus: TypeAlias = Literal["pending", "approved", "rejected", "withdrawn", "replaced", "expired"]
-OwnedKind: TypeAlias = Literal["schedule", "wake"]
+OwnedKind: TypeAlias = Literal["schedule", "wake", "run"]
+"""`run`: a proposal only, for one run of an existing schedule."""
 Decision: TypeAlias = Literal["approve", "reject"]
 
 EXPIRES: Final[Duration] = 7 * DAY
@@ -36,9 +38,9 @@ _ANSWER: Final = re.compile(r"\s*/?(approve|reject)\s+([A-Za-z0-9]{8})\s*[.!]?\s
 
 
 class Lineage(NamedTuple):
-    """The run that made something, and how deep the chain of agents that made it is."""
+    """The run that made something."""
 
-    run_id: int | None
+    run_id: RunId | None
     slug: str | None
     depth: int
 

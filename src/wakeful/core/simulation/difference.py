@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wakeful.core.money.prices import dollars
+from wakeful.core.simulation.results import ChangedSchedule, OnlyInOne, PlanDifference
 from wakeful.core.simulation.summary import SimulatedRow, Sums, by_schedule
 from wakeful.core.time.instants import Instant, format_instant
 
@@ -23,7 +24,7 @@ class Changed(NamedTuple):
     before: Sums
     after: Sums
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ChangedSchedule:
         return {
             "slug": self.slug,
             "outcomes": self.ends,
@@ -40,7 +41,7 @@ class Counted(NamedTuple):
     runs: int
     first: Instant
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> OnlyInOne:
         return {"slug": self.slug, "runs": self.runs, "first": format_instant(self.first)}
 
 
@@ -52,7 +53,7 @@ class Difference(NamedTuple):
     changed: Sequence[Changed] = ()
     cost: int = 0  # how much more it costs, in billionths of a dollar
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> PlanDifference:
         return {
             "sentence": sentence(self),
             "added": [row.to_json() for row in self.added],

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 from wakeful.core.fields import Fields, check_plain, shown
+from wakeful.core.returned import At, Named, returned
 from wakeful.core.time.instants import DAY, Duration, Instant, format_instant, parse_instant
 
 DAYS: Final = 7
@@ -20,18 +21,31 @@ KNOWN: Final = (
 
 
 class Span(NamedTuple):
-    """A period of time: [starts_at, ends_at)."""
+    """A period of time."""
 
-    starts_at: Instant
-    ends_at: Instant
+    starts_at: Annotated[At, Named("from")]
+    ends_at: Annotated[At, Named("until")]  # which is not part of it
 
 
-class NamedSpan(NamedTuple):
-    """A period in which the quota of a slot, or a budget, is used up."""
+class UsedUpSlot(NamedTuple):
+    """A slot's quota is used up."""
 
-    name: str
-    starts_at: Instant
-    ends_at: Instant
+    starts_at: Annotated[At, Named("from")]
+    ends_at: Annotated[At, Named("until")]
+    slot: str
+
+
+class UsedUpBudget(NamedTuple):
+    """A budget is used up."""
+
+    starts_at: Annotated[At, Named("from")]
+    ends_at: Annotated[At, Named("until")]
+    scope: Annotated[str, "all, agent:NAME or schedule:SLUG"] = "all"
+
+
+PERIOD: Final = returned(Span, name="Period")
+USED_UP_SLOT: Final = returned(UsedUpSlot)
+USED_UP_BUDGET: Final = returned(UsedUpBudget)
 
 
 class Troubles(NamedTuple):
@@ -41,8 +55,8 @@ class Troubles(NamedTuple):
     outages: tuple[Span, ...] = ()
     failing: Mapping[str, float] = {}
     slow: Mapping[str, Duration] = {}
-    quota: tuple[NamedSpan, ...] = ()
-    budgets: tuple[NamedSpan, ...] = ()
+    quota: tuple[UsedUpSlot, ...] = ()
+    budgets: tuple[UsedUpBudget, ...] = ()
 
 
 class SimulationRequest(NamedTuple):
@@ -121,15 +135,16 @@ def _span(fields: Fields, *besides: str) -> Span:
     return span
 
 
-def _of_slot(fields: Fields) -> NamedSpan:
-    return NamedSpan(fields.filled("slot", "give the name of a slot"), *_span(fields, "slot"))
+def _of_slot(fields: Fields) -> UsedUpSlot:
+    slot = fields.filled("slot", "give the name of a slot")
+    return UsedUpSlot(*_span(fields, "slot"), slot)
 
 
-def _of_budget(fields: Fields) -> NamedSpan:
+def _of_budget(fields: Fields) -> UsedUpBudget:
     scope = fields.text("scope", "all")
     if scope != "all" and not scope.startswith(("agent:", "schedule:")):
         fields.fail("scope", f"{shown(scope)} is not a budget; write all, agent:NAME or schedule:SLUG")
-    return NamedSpan(scope, *_span(fields, "scope"))
+    return UsedUpBudget(*_span(fields, "scope"), scope)
 
 
 def _refuse_overlap(fields: Fields, outages: tuple[Span, ...]) -> None:

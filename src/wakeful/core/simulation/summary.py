@@ -2,14 +2,15 @@
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wakeful.core.money.budgets import window_of
 from wakeful.core.money.prices import dollars
 from wakeful.core.run.runs import ERRORS, NOT_RUN, OPEN, Outcome, Trigger
+from wakeful.core.simulation.results import LaneWaits, SimulatedPeak, SimulatedRun, SimulatedSums
 from wakeful.core.time.instants import SECOND, Duration, Instant, format_duration, format_instant, format_optional
 from wakeful.core.time.zones import segment_at
 
@@ -37,8 +38,8 @@ class SimulatedRow(NamedTuple):
     def is_run(self) -> bool:
         return self.outcome not in NOT_RUN
 
-    def to_json(self) -> dict[str, Any]:
-        row: dict[str, Any] = {
+    def to_json(self) -> SimulatedRun:
+        row: SimulatedRun = {
             "slug": self.slug,
             "plannedAt": format_instant(self.planned_at),
             "startedAt": format_optional(self.started_at),
@@ -48,7 +49,7 @@ class SimulatedRow(NamedTuple):
             "reason": self.reason,
         }
         if self.planned_until is not None:
-            row |= {"count": self.instants, "plannedUntil": format_instant(self.planned_until)}
+            row["count"], row["plannedUntil"] = self.instants, format_instant(self.planned_until)
         if self.turns:
             row["cost"] = None if self.unknown == self.turns else dollars(self.cost)
         return row
@@ -60,7 +61,7 @@ class Peak(NamedTuple):
     running: int
     at: Instant | None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SimulatedPeak:
         return {"running": self.running, "at": format_optional(self.at)}
 
 
@@ -104,7 +105,7 @@ class Sums:
         """In dollars; None if there were turns and the cost of none is known."""
         return None if self.turns and self.turns == self.unknown else dollars(self.cost)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> SimulatedSums:
         return {
             "runs": self.runs,
             "succeeded": self.outcomes["succeeded"],
@@ -180,7 +181,7 @@ class LaneSums:
         self.longest = max(self.longest, wait)
         self.total += max(wait, 0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> LaneWaits:
         return {
             "runs": self.runs,
             "waited": self.waited,
@@ -201,8 +202,3 @@ def by_lane(rows: Iterable[SimulatedRow]) -> dict[str, LaneSums]:
 def in_order(rows: Iterable[SimulatedRow]) -> list[SimulatedRow]:
     """By planned time, then by slug."""
     return sorted(rows, key=lambda row: (row.planned_at, row.slug, row.due_at, row.outcome))
-
-
-def listed(sums: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
-    """Totals as a list of objects, each with its key under `name`."""
-    return [{name: key, **total.to_json()} for key, total in sums.items()]

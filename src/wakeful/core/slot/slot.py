@@ -12,6 +12,7 @@ disappears when a window ends without requests, which is exactly when a wake aft
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
@@ -119,6 +120,7 @@ class Slot(NamedTuple):
     unsent: int  # sends in a row that did not reach the provider
     unreachable_since: Instant | None  # since when the provider cannot be reached
     wake_errors_before: int  # wake errors when the pending wake was sent
+    times_served: str | None = None  # times of day that lie ahead and were served: the clock went back; JSON
 
 
 def new_slot(slot_id: int, name: str, definition: str | None, *, now: Instant) -> Slot:
@@ -168,6 +170,16 @@ def _object(text: str | None) -> dict[str, Any] | None:
     except ValueError:
         return None
     return kept if isinstance(kept, dict) else None
+
+
+def served_ahead(slot: Slot) -> frozenset[Instant]:
+    """The times of day that lie ahead and were served before the clock went back."""
+    return frozenset(json.loads(slot.times_served)) if slot.times_served is not None else frozenset()
+
+
+def with_served(slot: Slot, served: Collection[Instant]) -> Slot:
+    """The slot with other times of day that lie ahead and were served."""
+    return slot._replace(times_served=json.dumps(sorted(served)) if served else None)
 
 
 def resumed(slot: Slot, rules: SlotRules, *, now: Instant, is_start: bool = False) -> Slot:

@@ -12,15 +12,19 @@ repeated by the same run with growing delays until it does, and is not an error.
 A sent wake is not yet a success. It is *pending* until a reading shows a reset newer than the newest one known before
 it. Within the retry window the quota is read every minute; after that, one more wake is sent, and then the normal rules
 apply. Every reading that does not confirm and every refused send is an error. Too many errors disable waking, but never
-before the second wake was tried, and the second wake resets the count.
+before the second wake was tried, and the second wake resets the count. Once waking is disabled nothing is counted any
+more: what a person sends by hand may still be confirmed, but the slot keeps its last count and error until `resume`.
+A slot that is disabled has no pending wake, and its run is closed in the same transaction
+(`features.quota.commands.Commands.drop_wake`).
 """
 
+from collections.abc import Collection
 from typing import Final, NamedTuple
 
-from wakeful.core.schedule.cadence import Gap
-from wakeful.core.slot.slot import Reading, Slot, SlotRules, is_on, is_warm
+from wakeful.core.schedule.cadence import Gap, without
+from wakeful.core.slot.slot import Reading, Slot, SlotRules, is_on, is_warm, served_ahead, with_served
 from wakeful.core.time.instants import HOUR, INSTANT_MAX, MINUTE, Duration, Instant
-from wakeful.core.time.timing import latest_until, next_after, tally
+from wakeful.core.time.timing import Times, latest_until, next_after, tally
 
 LATE_MAX: Final[Duration] = HOUR
 """A time of day that is later than this is dropped."""
@@ -51,9 +55,14 @@ class WakeRing(NamedTuple):
     wake: Wake | None = None
 
 
+def may_wake(slot: Slot, rules: SlotRules) -> bool:
+    """Whether it is woken by itself. A person may wake it at any time."""
+    return is_on(slot, rules) and slot.wake_disabled_at is None
+
+
 def wake_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
     """When the alarm of the wake side rings; None: not until something else happens."""
-    if not is_on(slot, rules) or slot.wake_disabled_at is not None:
+    if not may_wake(slot, rules):
         return None
     if is_sending(slot):
         return None  # the open run serves everything that becomes due
@@ -82,7 +91,8 @@ def advanced(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
     served = slot.reset_served
     if rules.after_reset is not None and slot.last_reset_at is not None:
         served = slot.last_reset_at if slot.last_reset_at + rules.after_reset <= now else served
-    return slot._replace(interval_from=now, times_through=now, reset_served=served, initial_at=None)
+    through = max(slot.times_through, now)  # ahead of now only until `turned_back` has seen the clock
+    return _without_past(slot._replace(interval_from=now, times_through=through, reset_served=served, initial_at=None))
 
 
 def is_sending(slot: Slot) -> bool:
@@ -159,6 +169,8 @@ def send_again_at(slot: Slot, *, now: Instant) -> Instant:
 
 def send_failed(slot: Slot, rules: SlotRules, run_id: int, error: str, *, now: Instant) -> Slot:
     """The slot after a wake was refused: nothing is served, and it counts as an error."""
+    if slot.wake_disabled_at is not None:
+        return slot._replace(unsent=0)
     is_forced = is_second(slot, run_id)
     errors = slot.wake_errors_before if is_forced else slot.wake_errors
     slot = slot._replace(wake_errors=errors + 1, wake_error=error, unsent=0)
@@ -176,16 +188,32 @@ def looked(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) -> S
     """The slot after a reading, applied to the pending wake."""
     if slot.pending_at is None:
         return slot
+    if slot.wake_disabled_at is not None:  # a person sent it: nothing is left to count for
+        return let_go(slot) if is_confirmed(reading, slot.snapshot_at) else slot
     if is_confirmed(reading, slot.snapshot_at):
-        return _let_go(slot)._replace(wake_errors=0, wake_error=None)
+        return let_go(slot)._replace(wake_errors=0, wake_error=None)
     what = "nextResetTime is missing" if reading.reset_at is None else "nextResetTime did not advance"
     error = f"a wake was sent but had no effect: {what}"
     return _switched_off(slot._replace(wake_errors=slot.wake_errors + 1, wake_error=error), rules, now=now)
 
 
-def turned_back(slot: Slot, *, now: Instant) -> Slot:
-    """After the clock was ahead and went back: nothing is served beyond now, and no window gets longer."""
+def wake_trouble(slot: Slot) -> str:
+    """The last error of its wakes, in a sentence."""
+    return slot.wake_error or "its wakes were refused or had no effect"
+
+
+def unconfirmed_error(slot: Slot) -> str:
+    """Why its wake is not confirmed, in a sentence."""
+    if slot.error is not None:
+        return f"a wake was sent, and the quota cannot be read: {slot.error}"
+    return slot.wake_error or "a wake was sent, and no reading has shown its effect yet"
+
+
+def turned_back(slot: Slot, *, now: Instant, served: Collection[Instant] = ()) -> Slot:
+    """After the clock was ahead and went back: nothing is served beyond now but the times of day in `served`, which
+    have a run, and no window gets longer."""
     slot = slot._replace(interval_from=min(slot.interval_from, now), times_through=min(slot.times_through, now))
+    slot = with_served(slot, {at for at in (*served, *served_ahead(slot)) if at > slot.times_through})
     if slot.pending_at is not None and slot.pending_at > now:
         length = (slot.window_until or slot.pending_at) - slot.pending_at
         slot = slot._replace(pending_at=now, window_until=None if slot.window_until is None else now + length)
@@ -200,7 +228,7 @@ def _modes(slot: Slot, rules: SlotRules) -> list[tuple[Instant, str]]:
     if rules.interval is not None:
         due.append((slot.interval_from + rules.interval, "interval"))
     if rules.times is not None:
-        at = next_after(rules.times, slot.times_through)
+        at = _next_time(slot, rules.times)
         due += [] if at is None else [(at, "times")]
     if rules.after_reset is not None and slot.last_reset_at not in (None, slot.reset_served):
         due.append(((slot.last_reset_at or 0) + rules.after_reset, "after reset"))
@@ -211,38 +239,62 @@ def _late_times(slot: Slot, rules: SlotRules, now: Instant, gap_reason: str) -> 
     """Times of day that were not served: the newest counts if it is less than an hour late, the rest are missed."""
     if rules.times is None:
         return slot, ()
+    ahead = served_ahead(slot)
     newest = latest_until(rules.times, now, since=slot.times_through)
+    while newest is not None and newest in ahead:
+        newest = latest_until(rules.times, newest - 1, since=slot.times_through)
     if newest is None:
         return slot, ()
     through = now if now - newest >= LATE_MAX else newest - 1
     late = tally(rules.times, slot.times_through, through)
     if late.count == 0 or late.first is None or late.last is None:
         return slot, ()
-    gap = Gap(late.first, late.last, late.count, "missed", gap_reason)
-    return slot._replace(times_through=through), (gap,)
+    missed = _not_served(Gap(late.first, late.last, late.count, "missed", gap_reason), slot, rules.times)
+    return _without_past(slot._replace(times_through=through)), missed
 
 
-def times_meanwhile(slot: Slot, rules: SlotRules, *, since: Instant, now: Instant) -> Gap | None:
+def _not_served(gap: Gap, slot: Slot, times: Times) -> tuple[Gap, ...]:
+    """The times of day in a gap that have no run yet."""
+    return tuple(row for row in without([gap], served_ahead(slot), times) if isinstance(row, Gap))
+
+
+def _next_time(slot: Slot, times: Times) -> Instant | None:
+    """The next time of day that has no run yet."""
+    at, ahead = next_after(times, slot.times_through), served_ahead(slot)
+    while at is not None and at in ahead:
+        at = next_after(times, at)
+    return at
+
+
+def _without_past(slot: Slot) -> Slot:
+    """The slot without what it need not remember any more."""
+    if slot.times_served is None:
+        return slot
+    return with_served(slot, [at for at in served_ahead(slot) if at > slot.times_through])
+
+
+def times_meanwhile(slot: Slot, rules: SlotRules, *, since: Instant, now: Instant) -> tuple[Gap, ...]:
     """Times of day that passed while a wake was being sent: that wake serves them, and they get a row."""
     if rules.times is None:
-        return None
+        return ()
     passed = tally(rules.times, max(slot.times_through, since), now)
     if passed.first is None or passed.last is None:
-        return None
-    return Gap(passed.first, passed.last, passed.count, "skipped", PENDING)
+        return ()
+    return _not_served(Gap(passed.first, passed.last, passed.count, "skipped", PENDING), slot, rules.times)
 
 
 def _one(at: Instant, reason: str) -> Gap:
     return Gap(at, at, 1, "skipped", reason)
 
 
-def _let_go(slot: Slot) -> Slot:
+def let_go(slot: Slot) -> Slot:
+    """The slot without a pending wake: it was confirmed, or nothing will look for its effect any more."""
     return slot._replace(pending_at=None, snapshot_at=None, window_until=None, is_forced=0)
 
 
 def _switched_off(slot: Slot, rules: SlotRules, *, now: Instant) -> Slot:
     """Disable waking after too many errors, unless the second wake is still to come."""
     is_last_word = slot.pending_at is None or slot.is_forced
-    if slot.wake_errors < rules.errors_max or not is_last_word or slot.wake_disabled_at is not None:
+    if slot.wake_errors < rules.errors_max or not is_last_word:
         return slot
-    return _let_go(slot)._replace(wake_disabled_at=now)
+    return let_go(slot)._replace(wake_disabled_at=now)

@@ -1,9 +1,10 @@
 """Cron expressions: text to fields to a pattern of wall times.
 
 Theory of operation: cronsim parses the grammar (numbers, names, ranges, steps, lists, `L`, `LW`, `5L`, `MON#2`) into
-sets and refuses what is out of range. This module adds what it lacks: the `@` names, `?`, and messages that say which
-field is wrong and what to write. Its iterator is not used: the sets are compiled once into a `WallPattern`, which
-finds the next match several times faster and can count matches without visiting them.
+sets and refuses what is out of range. This module adds what it lacks: the `@` names, `?`, ranges of one value with a
+step (`7-7/2` is 7), and messages that say which field is wrong and what to write. Its iterator is not used: the sets
+are compiled once into a `WallPattern`, which finds the next match several times faster and can count matches without
+visiting them.
 
 Five fields are minute, hour, day of month, month, day of week; six have the second in front. If both day fields are
 restricted, a day matches by either of them; a field that begins with `*` (also `*/2`) does not count as restricted, so
@@ -103,7 +104,9 @@ def parse_cron(expression: str, field: str = "expression") -> CronFields:
     for name, part in zip(_FIELDS, parts, strict=True):
         _refuse_unsupported(name, part, field)
     try:
-        sets = CronSim(" ".join(parts), _ANY_TIME)
+        sets = CronSim(
+            " ".join(_without_single_ranges(name, part) for name, part in zip(_FIELDS, parts, strict=True)), _ANY_TIME
+        )
     except CronSimError as error:
         name = str(error).removeprefix("Bad ")
         part = dict(zip(_FIELDS, parts, strict=True))[name]
@@ -165,12 +168,36 @@ def _refuse_unsupported(name: str, part: str, field: str) -> None:
             refuse(field, f"{name} '{term}' runs backwards; write {order}")
 
 
+def is_single_range(expression: str) -> bool:
+    """Whether a field has a range of one value with a step, such as `7-7/1`: until version 0.3 that was read as `7/1`,
+    from 7 to the end of the field."""
+    parts = _parts(expression, "expression")
+    return any(_without_single_ranges(name, part) != part for name, part in zip(_FIELDS, parts, strict=True))
+
+
+def _without_single_ranges(name: str, part: str) -> str:
+    """Each range of one value as this value: cronsim takes its step as if no end were written."""
+    return ",".join(_single(name, term) for term in part.split(","))
+
+
+def _single(name: str, term: str) -> str:
+    range_, slash, step = term.partition("/")
+    low, dash, high = range_.partition("-")
+    is_valid = slash and dash and step.isascii() and step.isdecimal() and int(step) > 0
+    value = _number(name, low)
+    return low if is_valid and value is not None and value == _number(name, high) else term
+
+
+def _number(name: str, text: str) -> int | None:
+    """The value of a number or a name."""
+    names = {"month": _MONTHS, "day-of-week": _WEEKDAYS}.get(name, ())
+    return names.index(text) if text in names else int(text) if text.isascii() and text.isdecimal() else None
+
+
 def _backwards(name: str, low: str, high: str) -> str | None:
     """How to write a range that wraps around, e.g. FRI-MON as FRI-SAT,SUN-MON; None if it does not wrap."""
     names = {"month": _MONTHS, "day-of-week": _WEEKDAYS}.get(name, ())
-    start, end = (
-        names.index(side) if side in names else int(side) if side.isdecimal() else None for side in (low, high)
-    )
+    start, end = _number(name, low), _number(name, high)
     if start is None or end is None or start <= end:
         return None
     first, last = _FIELDS[name].split(" ")[0].rstrip(",").split("-")

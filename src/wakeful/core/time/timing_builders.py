@@ -8,8 +8,9 @@ for every other source of definitions.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Final
+from datetime import UTC, datetime, time, timedelta, tzinfo
+from typing import Final, overload
+from zoneinfo import ZoneInfo
 
 from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.time.active_hours import parse_time_of_day
@@ -30,20 +31,21 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
 
-def cron(expression: str, tz: str | None = None) -> Cron:
+def cron(expression: str, tz: str | tzinfo | None = None) -> Cron:
     """A cron expression of five or six fields, in a zone (default: the configured one)."""
     errors: list[FieldError] = []
+    zone = None
     try:
         parse_cron(expression)
     except Invalid as invalid:
         errors += invalid.errors
     try:
-        _zone(tz)
+        zone = _zone(tz)
     except Invalid as invalid:
         errors += invalid.errors
     if errors:
         raise Invalid(*errors)
-    return Cron(expression, tz)
+    return Cron(expression, zone)
 
 
 def every(every: str | timedelta | int | float, anchor: str | datetime | None = None) -> Every:
@@ -59,19 +61,22 @@ def every(every: str | timedelta | int | float, anchor: str | datetime | None = 
     return Every(length, begins, written=written, anchor_written=anchor_written)
 
 
-def once(at: str | datetime, tz: str | None = None) -> Once:
-    """A single instant: RFC 3339 text or a datetime, with an offset or with `tz`. `"+5m"` is five minutes after the
-    schedule is written."""
-    _zone(tz)
+def once(at: str | datetime | timedelta, tz: str | tzinfo | None = None) -> Once:
+    """A single instant: RFC 3339 text or a datetime, with an offset or with `tz`. `"+5m"`, or a timedelta, is five
+    minutes after the schedule is written."""
+    zone = _zone(tz)
+    if isinstance(at, timedelta):
+        return Once(None, timezone=zone, delay=as_duration(at, "at"))
     if isinstance(at, str) and at.strip().startswith("+"):
-        return Once(None, timezone=tz, delay=parse_duration(at.strip()[1:], "at"))
-    return Once(as_instant(at, "at", tz), timezone=tz, written=at if isinstance(at, str) else None)
+        return Once(None, timezone=zone, delay=parse_duration(at.strip()[1:], "at"))
+    return Once(as_instant(at, "at", zone), timezone=zone, written=at if isinstance(at, str) else None)
 
 
-def times(*times: str, tz: str | None = None) -> Times:
-    """Times of day (`HH:MM`), every day, in a zone (default: the configured one)."""
-    check_times(times, "times")
-    return Times(times, _zone(tz))
+def times(*times: str | time, tz: str | tzinfo | None = None) -> Times:
+    """Times of day (`HH:MM`, or a time), every day, in a zone (default: the configured one)."""
+    written = tuple(as_time_of_day(at) if isinstance(at, time) else at for at in times)
+    check_times(written, "times")
+    return Times(written, _zone(tz))
 
 
 def after_reset(slot: str, offset: str | timedelta | int | float = 0) -> AfterReset:
@@ -102,10 +107,14 @@ def as_duration(value: str | timedelta | int | float, field: str) -> Duration:
     return ms
 
 
-def as_datetime(instant: Instant) -> datetime:
+@overload
+def as_datetime(instant: Instant) -> datetime: ...
+@overload
+def as_datetime(instant: Instant | None) -> datetime | None: ...
+def as_datetime(instant: Instant | None) -> datetime | None:
     """An instant as an aware datetime in UTC."""
     # Not `fromtimestamp`: a float cannot represent every millisecond, and it fails beyond the platform's time_t.
-    return _EPOCH + instant * _MILLISECOND
+    return None if instant is None else _EPOCH + instant * _MILLISECOND
 
 
 def as_instant(value: str | datetime, field: str, zone: str | None = None) -> Instant:
@@ -120,6 +129,11 @@ def as_instant(value: str | datetime, field: str, zone: str | None = None) -> In
     if not 0 <= ms <= INSTANT_MAX:
         refuse(field, f"{value.isoformat()} is outside the years 1970 to 9999; write a date within them")
     return ms
+
+
+def as_given(value: datetime | str | Instant, field: str) -> Instant:
+    """An instant as results contain it, in milliseconds, or as a person writes it."""
+    return value if isinstance(value, int) else as_instant(value, field)
 
 
 TIMES_MAX: Final = 1_440
@@ -150,5 +164,18 @@ def check_times(times: Sequence[object], field: str) -> None:
         raise Invalid(*errors)
 
 
-def _zone(tz: str | None) -> str | None:
-    return None if tz is None else check_zone(tz)
+def as_zone(value: str | tzinfo, field: str) -> str:
+    """The name of a zone given as text, as a `ZoneInfo` or as `UTC`."""
+    name = value.key if isinstance(value, ZoneInfo) else "UTC" if value is UTC else value
+    if not isinstance(name, str):
+        refuse(field, f"{value!r} is not a named zone; write 'Europe/Berlin', ZoneInfo('Europe/Berlin') or UTC")
+    return check_zone(name, field)
+
+
+def as_time_of_day(value: time) -> str:
+    """A time as `HH:MM`; with seconds or an offset, which a time of day cannot have, in full, so that it is refused."""
+    return value.isoformat() if value.second or value.microsecond else value.isoformat("minutes")
+
+
+def _zone(tz: str | tzinfo | None) -> str | None:
+    return None if tz is None else as_zone(tz, "timezone")

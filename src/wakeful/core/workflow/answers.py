@@ -3,7 +3,7 @@
 A handler is an external program: it may return anything, of any shape. Any error is reported in one sentence that names
 the place and the cure, and becomes the error of that run only. The permissions of each phase are checked here as well:
 `prepare` reserves and cannot publish, `mutate` does neither, `produce` and `next` publish only to the topics that their
-handler declared.
+handler declared. `mutate` is different: its side effect happened, whatever its reply says.
 """
 
 import json
@@ -17,8 +17,13 @@ from wakeful.core.time.instants import Instant, parse_instant
 PEEK_MAX: Final = 100
 """How many pending messages of each topic `prepare` gets."""
 
+PAGE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""How many bytes of payloads `prepare` gets in all. Each topic has an equal share, and at least one message."""
+
 MESSAGE_ID_MAX: Final = 500
 MESSAGES_MAX: Final = 10_000
+RESULT_MAX: Final = 4 * 1024 * 1024
+_NOT_IN_MUTATE: Final = ("messages", "state", "reservations")
 _LISTS: Final = ("messages", "reservations", "skip")
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode
 
@@ -51,6 +56,13 @@ class Prepared(NamedTuple):
     @property
     def size(self) -> int:
         return sum(map(len, self.reservations.values()))
+
+
+class Mutated(NamedTuple):
+    """The reply to `mutate`."""
+
+    result: str | None = None  # JSON
+    wrong: str | None = None  # why there is no result although the side effect happened
 
 
 class WrongAnswer(Exception):
@@ -89,12 +101,30 @@ def read_prepared(data: Any, *, subscribe: Sequence[str], may_show: bool = True)
     return Prepared(reservations, skip, show, wake_at, _encode(kept))
 
 
-def read_mutated(data: Any) -> str | None:
-    """The reply to `mutate`: its result as JSON."""
-    fields = _fields({} if data is None else data, ("result",), cannot=("messages", "state", "reservations"))
-    _finish(fields)
-    result = None if data is None else data.get("result")
-    return None if result is None else _encode(result)
+def read_mutated(data: Any) -> Mutated:
+    """The reply to `mutate`: a JSON value, or an object with nothing but a `result`, and what it used."""
+    if isinstance(data, Mapping) and data.keys() <= {"result", "usage", *_NOT_IN_MUTATE}:
+        # Anything else is a result of its own: many services return an object that has a `state`.
+        forbidden = [name for name in _NOT_IN_MUTATE if data.get(name)]
+        if forbidden:
+            wrong = f"it returned {' and '.join(forbidden)}, which mutate does not allow; return only a result"
+            return happened(wrong)
+        data = data.get("result")
+    if data is None:
+        return Mutated()
+    try:
+        check_plain(data)
+    except Invalid as invalid:
+        return happened(f"it returned a value that is not JSON: {invalid}")
+    text = _encode(data)
+    if len(text) > RESULT_MAX:
+        return happened(f"it returned more than {RESULT_MAX} characters; return less, and store the rest elsewhere")
+    return Mutated(text)
+
+
+def happened(wrong: str) -> Mutated:
+    """A side effect that happened, without a result that can be used."""
+    return Mutated(None, f"the side effect happened, but its result is lost: {wrong}")
 
 
 def read_message(data: Any, topic: str) -> NewMessage:

@@ -18,6 +18,8 @@ from wakeful.core.workflow.rows import Status
 
 NAME_PATTERN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
 STATUSES: Final[tuple[Status, ...]] = ("draft", "ready", "active", "paused")
+STOPPED: Final = "stopped"
+"""What a workflow with an error reads back as. Written back, it leaves the status as it is."""
 HANDLERS_MAX: Final = 100
 PHASE_TIMEOUT: Final[Duration] = 5 * MINUTE
 """The default time limit of one phase of a handler."""

@@ -17,6 +17,7 @@ from wakeful.core.workflow.definition import (
     HANDLERS_MAX,
     PRODUCER,
     STATUSES,
+    STOPPED,
     WORKFLOW,
     Handling,
     Producer,
@@ -33,7 +34,7 @@ def workflow_from_json(data: Any, *, name: str | None = None) -> tuple[WorkflowD
     """A workflow as a person wrote it, and the status it requests, if any; `name` is the one in the path."""
     check_plain(data)
     definition = _read(data, name, is_stored=False)
-    return definition, Fields(data).choice("status", None, STATUSES)
+    return definition, None if data.get("status") == STOPPED else Fields(data).choice("status", None, STATUSES)
 
 
 def decode_workflow(text: str) -> WorkflowDefinition:
@@ -135,7 +136,7 @@ def _read(data: Any, name: str | None, *, is_stored: bool) -> WorkflowDefinition
         fields.fail("id", f"{shown(written)} is not a name; use a-z, 0-9, '.', '_' and '-', at most 64")
     elif name is not None and written != name:
         fields.fail("id", f"{shown(written)} does not match {shown(name)} in the path; leave it out or make them equal")
-    fields.choice("status", None, STATUSES)
+    fields.choice("status", None, (*STATUSES, STOPPED))
     handlers = _HANDLERS.given(fields)
     fields.finish()
     definition = WorkflowDefinition(written, **handlers)

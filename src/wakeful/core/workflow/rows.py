@@ -74,6 +74,8 @@ class Handler(NamedTuple):
     turn_place: int = 0  # that page starts after this place
     lap_topic: str | None = None  # the page shown first since the last publish, wakeAt or resume; None: the heads
     lap_place: int = 0
+    faults: int = 0  # errors of its server in a row (500): tried again, but only a few times
+    ran_through: Instant = 0  # of a producer: instants up to here may have run although they lie ahead
 
 
 class Topic(NamedTuple):
@@ -111,6 +113,29 @@ class Message(NamedTuple):
     published_by: int | None  # the run that published it; None: a person
     published_at: Instant
     updated_at: Instant
+
+
+class Loaded(NamedTuple):
+    """A process that loaded a Python workflow: only such a process can run its handlers."""
+
+    workflow: str
+    node: str
+    host: str
+    pid: int
+    started: str  # the start of the process, because pids are reused
+    program: str  # for people
+    loaded_at: Instant
+    ended_at: Instant | None  # it stopped; None: it runs, or it died
+
+
+class Feed(NamedTuple):
+    """A consumer that published to a topic through the API, perhaps of another workflow."""
+
+    source_id: int
+    consumer: str
+    target_id: int
+    topic: str
+    seen_at: Instant  # about when it did so last
 
 
 class Session(NamedTuple):

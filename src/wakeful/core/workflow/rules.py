@@ -11,18 +11,21 @@ A producer is *queued* when it is due and the workflow is busy. Its due time mov
 however many times it would have fired in the meantime, one run follows.
 
 A handler that cannot be reached is delayed (`held_until`), with growing delays; the others continue. A consumer whose
-messages lead back to itself runs at most `LOOP_RUNS_MAX` times per minute; then the consumers of its workflow wait.
+messages lead back to itself runs at most `LOOP_RUNS_MAX` times per minute; then the consumers of its workflow wait. A
+loop through several workflows (`features.workflows.feeding`) has one limit, in equal shares.
 
 The alarm of a workflow is derived from these facts (`rings_at`). While a run is open there is none: closing the run
 derives it again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar
 
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant
 from wakeful.core.workflow.definition import Consumer
 from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Subscription, Topic, Workflow
+
+Key = TypeVar("Key", bound=Hashable)
 
 WAKE_MIN: Final[Duration] = 30 * SECOND
 WAKE_MAX: Final[Duration] = DAY
@@ -36,6 +39,9 @@ HELD_MAX: Final[Duration] = DAY
 
 
 CRASHES_MAX: Final = 2
+FAULTS_MAX: Final = 5
+"""How often in a row a handler whose server failed (500) is tried again."""
+
 LOOP_RUNS_MAX: Final = 300
 """Runs per minute of consumers whose messages lead back to themselves."""
 
@@ -195,35 +201,41 @@ def _waits_since(
     return min(since, default=None)
 
 
-def counted(workflow: Workflow, now: Instant) -> Workflow:
-    """The workflow after one more run that counts towards its rate limit."""
+def counted(workflow: Workflow, now: Instant, *, shares: int = 1) -> Workflow:
+    """The workflow after one more run that counts towards its rate limit, which `shares` workflows have in common."""
     began = workflow.window_at
     if began is None or not began <= now < began + LOOP_WINDOW:
         workflow = workflow._replace(window_at=now, window_runs=0)
     runs = workflow.window_runs + 1
     ends_at = (workflow.window_at or now) + LOOP_WINDOW
-    return workflow._replace(window_runs=runs, limited_until=ends_at if runs >= LOOP_RUNS_MAX else None)
+    return workflow._replace(window_runs=runs, limited_until=ends_at if runs >= LOOP_RUNS_MAX // shares else None)
 
 
 def looping(consumers: Sequence[Consumer]) -> frozenset[str]:
     """The consumers whose messages may lead back to them: they publish to one of their own topics, or to a topic of
     another consumer that leads back."""
-    follow = {
+    follow = following(consumers)
+    return frozenset(name for name in follow if name in reached(follow, name))
+
+
+def following(consumers: Sequence[Consumer]) -> dict[str, set[str]]:
+    """The consumers that read what each of them publishes."""
+    return {
         consumer.name: {other.name for other in consumers if set(consumer.publishes) & set(other.subscribe)}
         for consumer in consumers
     }
-    return frozenset(name for name in follow if name in _reached(follow, name))
 
 
-def _reached(follow: Mapping[str, set[str]], start: str) -> set[str]:
-    reached: set[str] = set()
-    ahead = list(follow[start])
+def reached(follow: Mapping[Key, Collection[Key]], start: Key) -> set[Key]:
+    """What is reached from `start` in one or more steps."""
+    found: set[Key] = set()
+    ahead = list(follow.get(start, ()))
     while ahead:
         name = ahead.pop()
-        if name not in reached:
-            reached.add(name)
-            ahead += follow[name]
-    return reached
+        if name not in found:
+            found.add(name)
+            ahead += follow.get(name, ())
+    return found
 
 
 def clamp_wake(at: Instant, now: Instant) -> Instant:

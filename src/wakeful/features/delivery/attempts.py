@@ -1,8 +1,10 @@
 """Delivery attempts: the alarms of addressees, and the result of each send.
 
-A claim is written before anything is sent: the fence is incremented, the attempt is counted, and the alarm moves to
-the end of the claim. The channel's result is recorded only under that fence, with one exception: that a message
-arrived is true regardless of the fence, and recording it spares the person a second copy.
+A claim is written before anything else: the fence is incremented, and the alarm moves to the end of the claim. The
+`sending` mark follows right before the channel is called, and counts the attempt: a process that ended before it has
+sent nothing, so its claim is no attempt (`core.delivery.retries`). The channel's result is recorded only under that
+fence, with one exception: that a message arrived is true regardless of the fence, and recording it spares the person a
+second copy.
 
 When several nodes share a store, a channel may exist on only some of them: each node has its own settings, and a
 channel registered by a program exists only in that program. A node without the channel leaves due deliveries to the
@@ -10,26 +12,37 @@ nodes that have it. If none of them sends within `MISSING_GRACE`, the channel is
 another channel to send the alert through. If there is no such node either, the alert goes to the inbox.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, Literal, TypeAlias
 
-from wakeful.core.delivery.retries import DeliveryLimits, is_last, retry_at, retry_delay, too_old
+from wakeful.core.delivery.retries import (
+    STEADY_AFTER,
+    DeliveryLimits,
+    is_last,
+    retry_at,
+    retry_delay,
+    steady_at,
+    too_old,
+)
 from wakeful.core.run.effects import Alert, Effect, Recovered
-from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_duration
 from wakeful.features.delivery.incidents import has_usable, of_channel
 from wakeful.features.delivery.queue import report, set_alarm
 from wakeful.features.delivery.registry import ChannelRegistry
+from wakeful.features.delivery.text import undelivered
 from wakeful.integrations.net.exchange import within
 from wakeful.integrations.system.text import one_line
-from wakeful.ports.channel import Channel, Outcome, OutgoingMessage, Refused, Sent, Unsent
+from wakeful.ports import events
+from wakeful.ports.channel import Channel, Outcome, OutgoingMessage, Preparable, Refused, Sent, Unsent
 from wakeful.ports.clock import Clock
+from wakeful.ports.event import EventKind
+from wakeful.ports.event_data import DeliveryChanged
 from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.live import Live
-from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery
-from wakeful.ports.store import Tx
+from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Addressees, Deliveries, Delivery
+from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.delivery")
 
@@ -79,6 +92,7 @@ class Attempts:
         self,
         registry: ChannelRegistry,
         limits: Live[DeliveryLimits],
+        store: Store,
         clock: Clock,
         *,
         public_id: Callable[[Delivery], str],
@@ -88,6 +102,7 @@ class Attempts:
     ) -> None:
         self._registry = registry
         self._limits = limits
+        self._store = store
         self._clock = clock
         self._public_id = public_id
         self._apply = apply
@@ -99,15 +114,17 @@ class Attempts:
         self._claims: dict[tuple[int, int], int] = {}
         self._left_over = 0  # deliveries up to this id existed before this process
         self._recovered_by: Instant = 0
+        self._started_at: Instant = 0
 
     def begin_recovery(self, left_over: int, now: Instant) -> None:
         """Send the backlog of earlier processes within a budget, so that a start does not flood people."""
         self._left_over = left_over
+        self._started_at = now
         self._recovered_by = now + self._limits.value.recovery_budget
 
     # --- alarms ------------------------------------------------------------------------------------------------------
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         monotonic = self._clock.read().monotonic
         for claim, until in list(self._claims.items()):
             if until <= monotonic:
@@ -115,7 +132,7 @@ class Attempts:
         room = min(SENDS_MAX - len(self._claims), limit)
         if room <= 0:
             return RingResult((), 0, full=[ALARM_DELIVERY])
-        rows = tx.deliveries.due(now=due_by, limit=room)
+        rows = tx[Addressees].due(now=due_by, limit=room)
         looks = [self._look(tx, row, now) for row in rows]
         side_tasks = [look for look in looks if isinstance(look, SideTask)]
         is_left = LEFT in looks
@@ -129,14 +146,14 @@ class Attempts:
         )
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        rows = tx.deliveries.addressees(after_id=after_id, limit=limit)
+        rows = tx[Addressees].page(after_id=after_id, limit=limit)
         for row in rows:
             self._pull_back_times(tx, row, now)
         return rows[-1].addressee_id if len(rows) == limit else None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
         after_id = 0
-        while rows := tx.deliveries.addressees(after_id=after_id, limit=500):
+        while rows := tx[Addressees].page(after_id=after_id, limit=500):
             after_id = rows[-1].addressee_id
             for row in rows:
                 if row.claimed_until is not None and not self._is_ours(row):
@@ -148,29 +165,29 @@ class Attempts:
         """Its times were computed on a clock that was ahead: pull them back so that nothing waits longer."""
         if row.claimed_until is not None:
             row = row._replace(claimed_until=min(row.claimed_until, now + CLAIM))
-            tx.deliveries.save_addressee(row)
-        head = tx.deliveries.head(row.addressee_id)
+            tx[Addressees].save(row)
+        head = tx[Deliveries].head(row.addressee_id)
         if head is not None:
-            tx.deliveries.hurry(row.addressee_id, now=now)  # the ones behind it too: each becomes first in line
+            tx[Deliveries].hurry(row.addressee_id, now=now)  # the ones behind it too: each becomes first in line
             soon = min(head.next_attempt_at or now, now + retry_delay(head.attempts))
-            tx.deliveries.save(head._replace(next_attempt_at=soon))
+            tx[Deliveries].save(head._replace(next_attempt_at=soon))
         set_alarm(tx, row)
 
     def _look(self, tx: Tx, row: Addressee, now: Instant) -> SideTask | Left | None:
         """Claim the first delivery in line, correct the alarm, or leave both alone."""
         for _ in range(_STEPS_MAX):
-            head = tx.deliveries.head(row.addressee_id)
+            head = tx[Deliveries].head(row.addressee_id)
             if head is None or (row.claimed_until or 0) > now:
                 break
             if row.claimed_until is not None and self._is_ours(row):  # the clock was set; the send continues
                 row = row._replace(claimed_until=now + CLAIM)
-                tx.deliveries.save_addressee(row)
+                tx[Addressees].save(row)
                 break
-            if row.claimed_until is not None:  # its result was never recorded: the attempt counts
+            if row.claimed_until is not None:  # its result was never recorded: if it was marked, it counts
                 row = row._replace(claimed_until=None)
-                tx.deliveries.save_addressee(row)
+                tx[Addressees].save(row)
                 head = head._replace(next_attempt_at=now)
-                tx.deliveries.save(head)
+                tx[Deliveries].save(head)
             reason = self._reason_to_give_up(head, now)
             if reason is not None:
                 self._dead_letter(tx, head, reason, now)
@@ -209,21 +226,39 @@ class Attempts:
             return None
         if head.delivery_id <= self._left_over and self._recovered_by <= now < self._recovered_by + DEFERRED_BY:
             moved = head._replace(next_attempt_at=self._recovered_by + DEFERRED_BY)
-            tx.deliveries.save(moved)
+            tx[Deliveries].save(moved)
             set_alarm(tx, row)
-            _report(tx, "deferred", moved)
+            _report(tx, events.DELIVERY_DEFERRED, moved)
             return None
         if self._is_sending_to(row):  # the end of that send rings the bell
             set_alarm(tx, row)
             return LEFT
+        if self._is_held_back(tx, row, head, now):
+            return None
         row = row._replace(fence=row.fence + 1, claimed_until=now + CLAIM)
-        head = head._replace(attempts=head.attempts + 1)
-        tx.deliveries.save_addressee(row)
-        tx.deliveries.save(head)
+        head = head._replace(unsent_claims=head.unsent_claims + 1)
+        tx[Addressees].save(row)
+        tx[Deliveries].save(head)
         set_alarm(tx, row)
         self._claims[row.addressee_id, row.fence] = self._clock.read().monotonic + CLAIM
         perform = partial(self._perform, channel, self._message(head), row, head.delivery_id)
         return SideTask(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
+
+    def _is_held_back(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> bool:
+        """Whether the processes before this one ended in a row before they could send it, and this one is young."""
+        until = steady_at(head.unsent_claims, started_at=self._started_at, now=now)
+        if until is None:
+            return False
+        error = (
+            f"the process ended {head.unsent_claims} times in a row before this was sent, so it waits until the "
+            f"process has been up for {format_duration(STEADY_AFTER)}; "
+            f"to send it now: wakeful outbox retry {self._public_id(head)}"
+        )
+        moved = head._replace(next_attempt_at=until, last_error=error)
+        tx[Deliveries].save(moved)
+        set_alarm(tx, row)
+        _report(tx, events.DELIVERY_DEFERRED, moved)
+        return True
 
     def _may_be_elsewhere(self, tx: Tx, head: Delivery, now: Instant) -> bool:
         """Whether another live node may have the channel, or one to report it missing, and has not had time yet."""
@@ -239,10 +274,10 @@ class Attempts:
         who = "there is no" if self._is_alone else "no running node has a"
         error = f"{who} channel {head.channel!r}; add [channels.{head.channel}], register it, or discard this delivery"
         moved = head._replace(next_attempt_at=now + MISSING_WAIT, last_error=error)
-        tx.deliveries.save(moved)
+        tx[Deliveries].save(moved)
         set_alarm(tx, row)
         if head.last_error != error:
-            _report(tx, "missing", moved)
+            _report(tx, events.DELIVERY_MISSING, moved)
         # A delivery queued in the future is not known to be new: the clock was set back since.
         if not 0 <= now - head.enqueued_at < MISSING_GRACE:
             self._apply(tx, Alert(of_channel(head.channel), error), now)
@@ -261,14 +296,48 @@ class Attempts:
 
     # --- sending -----------------------------------------------------------------------------------------------------
 
-    async def _perform(self, channel: Channel, message: OutgoingMessage, row: Addressee, delivery_id: int) -> Note:
+    async def _perform(
+        self, channel: Channel, message: OutgoingMessage, row: Addressee, delivery_id: int
+    ) -> Note | None:
+        place = row.addressee_id, row.fence
         try:
-            outcome = await self._send(channel, message if self._traced is None else await self._traced(message))
-        except asyncio.CancelledError:
-            self._claims.pop((row.addressee_id, row.fence), None)
+            message = message if self._traced is None else await self._traced(message)
+            await self._prepare(channel)
+            if not await self._marked(partial(self._mark, *place, delivery_id)):
+                self._claims.pop(place, None)
+                return None
+            outcome = await self._send(channel, message)
+        except BaseException:  # nothing is under way here: the claim expires
+            self._claims.pop(place, None)
             raise
-        now = self._clock.read().now
-        return partial(self._note, row.addressee_id, row.fence, delivery_id, outcome, now)
+        return partial(self._note, *place, delivery_id, outcome, self._clock.read().now)
+
+    async def _prepare(self, channel: Channel) -> None:
+        if isinstance(channel, Preparable):
+            try:
+                await channel.prepare()
+            except Exception:  # sending reports what is wrong
+                log.debug("a channel could not be prepared", exc_info=True)
+
+    async def _marked(self, mark: Callable[[Tx], bool]) -> bool:
+        while True:  # until the deadline of the side task
+            try:
+                return await self._store.write(mark)
+            except StoreUnavailable:
+                await self._clock.sleep(SECOND)
+
+    def _mark(self, addressee_id: int, fence: int, delivery_id: int, tx: Tx) -> bool:
+        """Record that it is being sent, which counts the attempt; False if it may not be sent any more."""
+        row = tx[Addressees].lock([addressee_id]).get(addressee_id)
+        if row is None or row.fence != fence or row.claimed_until is None:
+            return False
+        head = tx[Deliveries].get(delivery_id)
+        if head is None or head.status != "pending":
+            self._free(tx, row)
+            return False
+        if head.unsent_claims:  # otherwise it was marked, and the answer of that commit was lost
+            tx[Deliveries].save(head._replace(attempts=head.attempts + 1, unsent_claims=0))
+        return True
 
     async def _send(self, channel: Channel, message: OutgoingMessage) -> Outcome:
         try:
@@ -282,10 +351,10 @@ class Attempts:
     def _note(self, addressee_id: int, fence: int, delivery_id: int, outcome: Outcome, now: Instant, tx: Tx) -> None:
         """Record the result."""
         self._claims.pop((addressee_id, fence), None)
-        row = tx.deliveries.lock_addressees([addressee_id]).get(addressee_id)
+        row = tx[Addressees].lock([addressee_id]).get(addressee_id)
         if row is None:
             return
-        head = tx.deliveries.get(delivery_id)
+        head = tx[Deliveries].get(delivery_id)
         is_ours = row.fence == fence and row.claimed_until is not None
         if head is not None and head.status == "pending" and (is_ours or isinstance(outcome, Sent)):
             self._settle(tx, head, outcome, now)
@@ -296,8 +365,8 @@ class Attempts:
         match outcome:
             case Sent():
                 moved = head._replace(status="delivered", next_attempt_at=None, ended_at=now, last_error=None)
-                tx.deliveries.save(moved)
-                _report(tx, "delivered", moved)
+                tx[Deliveries].save(moved)
+                _report(tx, events.DELIVERY_DELIVERED, moved)
                 self._apply(tx, Recovered((of_channel(head.channel),)), now)
             case Refused(error=error):
                 self._dead_letter(tx, head, error, now)
@@ -307,33 +376,30 @@ class Attempts:
                     self._dead_letter(tx, head, error, now)
                     return
                 moved = head._replace(next_attempt_at=retry_at(head.attempts, now=now, asked=asked))
-                tx.deliveries.save(moved)
-                _report(tx, "retrying", moved)
+                tx[Deliveries].save(moved)
+                _report(tx, events.DELIVERY_RETRYING, moved)
 
     def _dead_letter(self, tx: Tx, head: Delivery, error: str, now: Instant) -> None:
         """Move the delivery to the dead letters, content included, and alert people."""
         moved = head._replace(status="dead", last_error=error, next_attempt_at=None, ended_at=now)
-        tx.deliveries.save(moved)
-        _report(tx, "dead", moved)
-        stop = "" if error.endswith((".", "?", "!")) else "."
-        cure = f"Send it again: wakeful outbox retry {self._public_id(head)}"
-        text = f"A message to {head.channel} could not be delivered: {error}{stop} {cure}"
-        self._apply(tx, Alert(of_channel(head.channel), text), now)
+        tx[Deliveries].save(moved)
+        _report(tx, events.DELIVERY_DEAD, moved)
+        self._apply(tx, Alert(of_channel(head.channel), undelivered(moved, self._public_id(head))), now)
 
     def _free(self, tx: Tx, row: Addressee) -> None:
         """Release the claim: the delivery now first in line may be tried."""
         row = row._replace(claimed_until=None)
-        tx.deliveries.save_addressee(row)
+        tx[Addressees].save(row)
         set_alarm(tx, row)
 
 
-def _report(tx: Tx, what: str, row: Delivery) -> None:
+def _report(tx: Tx, event: EventKind[DeliveryChanged], row: Delivery) -> None:
     report(
         tx,
-        what,
+        event,
         row,
         row.delivery_id,
-        error=row.last_error if what != "delivered" else None,
+        error=row.last_error if event is not events.DELIVERY_DELIVERED else None,
         next_attempt_at=row.next_attempt_at,
         attempts=row.attempts,
     )

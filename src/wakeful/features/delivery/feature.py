@@ -27,7 +27,7 @@ from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import Applier, FeatureHooks
 from wakeful.ports.live import Live
-from wakeful.ports.outbox import public_id
+from wakeful.ports.outbox import Deliveries, public_id
 from wakeful.ports.store import Store, Tx
 
 log = logging.getLogger("wakeful.delivery")
@@ -63,6 +63,7 @@ def plug(
     attempts = Attempts(
         registry,
         limits,
+        store,
         clock,
         public_id=partial(public_id, store_id),
         apply=apply,
@@ -90,7 +91,7 @@ class _Recovery:
         self._attempts = attempts
 
     async def start(self) -> None:
-        left_over = await self._store.read(lambda tx: tx.deliveries.last_id())
+        left_over = await self._store.read(lambda tx: tx[Deliveries].last_id())
         self._attempts.begin_recovery(left_over, self._clock.read().now)
 
     async def stop(self) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from wakeful.core.time.instants import DAY, Duration, Instant, format_instant
 from wakeful.ports.channel import ListenTrouble, Sender
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 
 KEPT_FOR: Final[Duration] = DAY
@@ -20,13 +21,10 @@ NAME_MAX: Final = 100
 
 
 class InboundFinding(NamedTuple):
-    """A problem with receiving messages on a channel."""
+    """A problem with receiving on a channel."""
 
     sentence: str
     cure: str
-
-    def to_json(self) -> dict[str, str]:
-        return {"sentence": self.sentence, "cure": self.cure}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +75,15 @@ def _noted(known: tuple[Noted, ...], sender: str, words: str, now: Instant) -> t
 
 def read(tx: Tx, channel: str) -> Inbound:
     """The state of a channel; empty if there never was a problem."""
-    text = tx.meta.get(_name(channel))
+    text = tx[Meta].value(_name(channel))
     return _decode(text) if text else Inbound()
 
 
 def write(tx: Tx, channel: str, state: Inbound) -> None:
     """Store the state if it changed."""
     text = json.dumps(asdict(state), ensure_ascii=False, separators=(",", ":"))
-    if text != tx.meta.get(_name(channel)):
-        tx.meta.set(_name(channel), text)
+    if text != tx[Meta].value(_name(channel)):
+        tx[Meta].set(_name(channel), text)
 
 
 def findings(state: Inbound, channel: str, *, is_allowed: Callable[[str], bool], now: Instant) -> list[InboundFinding]:

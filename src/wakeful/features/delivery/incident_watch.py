@@ -23,8 +23,11 @@ from wakeful.core.delivery.incidents import (
 )
 from wakeful.core.run.effects import Observed, Recovered
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
-from wakeful.features.delivery.incidents import STREAM, IncidentReporter, over_text, recovered, slug_of
+from wakeful.engine.incident_rows import Incidents
+from wakeful.features.delivery.incidents import IncidentReporter, over_text, recovered, slug_of
+from wakeful.ports import events
 from wakeful.ports.clock import Clock
+from wakeful.ports.event_data import IncidentClosed, IncidentOpened
 from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.ports.store import Alarm, Report, Store, Tx
@@ -59,7 +62,7 @@ def observe(
 ) -> None:
     """Apply the effect."""
     rule = terms().rule_of(effect.alert)
-    held = tx.incidents.lock([effect.incident, *effect.also])
+    held = tx[Incidents].lock_open([effect.incident, *effect.also])
     known = held.get(effect.incident)
     if effect.also and held.keys() & set(effect.also):
         recovered(tx, Recovered(effect.also), now, reporter=reporter)
@@ -81,7 +84,7 @@ def observe(
         error=effect.error or "it failed",
         run_id=effect.run_id,
         is_urgent=effect.is_urgent,
-        before=tx.incidents.last_over(effect.incident, now=now),
+        before=tx[Incidents].last_over(effect.incident, now=now),
         now=now,
         counts=effect.counts,
     )
@@ -92,14 +95,14 @@ def put(tx: Tx, before: Incident, step: Step) -> None:
     """Write the row and its alarm."""
     after = step.incident
     if after is None:
-        tx.incidents.remove(before.incident_id)
+        tx[Incidents].remove(before.incident_id)
         tx.alarms.remove_many(ALARM_INCIDENT, [before.incident_id])
         return
     incident_id: int | None = before.incident_id
     if incident_id == 0:
-        incident_id = tx.incidents.add(after)
+        incident_id = tx[Incidents].add_unless_open(after)
     else:
-        tx.incidents.save(after)
+        tx[Incidents].save(after)
     if incident_id is not None and (after.look_at is not None or before.look_at is not None):
         tx.alarms.set_many([Alarm(ALARM_INCIDENT, incident_id, after.look_at, 1, None, 0)])
 
@@ -109,7 +112,7 @@ def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, reporter: Inci
     if after is None or after.closed_at is None:
         return
     slug = slug_of(tx, after.name) or _named(after)
-    tx.report(Report(STREAM, "closed", {"incident": after.name, "text": after.text, "times": after.times}, slug=slug))
+    tx.report(Report(events.INCIDENT_CLOSED, IncidentClosed(after.name, after.text, after.times), slug=slug))
     if step.saying == "end":
         text = over_text(before, slug, now)
         reporter.tell(tx, text, now=now, purpose="note", slug=slug, channel=after.channel)
@@ -131,8 +134,8 @@ class IncidentAlarms:
         self._explain = explain
         self._outage = outage
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        rows = tx.incidents.due(now=due_by, limit=limit)
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
+        rows = tx[Incidents].due(now=due_by, limit=limit)
         side_tasks: list[SideTask] = []
         for row in rows:
             is_due = row.closed_at is None and row.look_at is not None
@@ -147,7 +150,7 @@ class IncidentAlarms:
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The clock was set back: pull report times back so that none is later than it could be now."""
-        for row in tx.incidents.open():
+        for row in tx[Incidents].open():
             if row.look_at is not None and row.look_at > now and row.last_at > now:
                 nearer = row._replace(look_at=now + (row.look_at - row.last_at), last_at=now)
                 put(tx, row, Step(nearer))
@@ -155,7 +158,7 @@ class IncidentAlarms:
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
         """A report that an earlier process did not finish is due now."""
-        for row in tx.incidents.open():
+        for row in tx[Incidents].open():
             if row.look_at is not None:
                 tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
 
@@ -174,7 +177,7 @@ class IncidentAlarms:
             return plainly(tx, row, now)
 
     def _report(self, tx: Tx, name: str, explained: IncidentText, now: Instant) -> None:
-        row = tx.incidents.lock([name]).get(name)
+        row = tx[Incidents].lock_open([name]).get(name)
         if row is None:
             return
         if not is_to_be_reported(row, now):
@@ -185,8 +188,8 @@ class IncidentAlarms:
             return
         put(tx, row, Step(reported(row, explained.text, now)))
         slug = explained.slug
-        data = {"incident": name, "text": explained.text, "reopened": row.reopened}
-        tx.report(Report(STREAM, "opened", data, slug=slug))
+        data = IncidentOpened(name, explained.text, row.reopened)
+        tx.report(Report(events.INCIDENT_OPENED, data, slug=slug))
         text = explained.text if slug is None else f"{slug}: {explained.text}"
         self._reporter.tell(tx, text, now=now, purpose="alert", slug=slug, channel=row.channel)
 

@@ -12,13 +12,15 @@ from typing import Final
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.run.effects import Alert, Recovered
 from wakeful.core.time.instants import HOUR, Duration, Instant, format_duration
+from wakeful.engine.incident_rows import Incidents
 from wakeful.features.delivery.queue import Target, enqueue, route
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
+from wakeful.ports import events
+from wakeful.ports.event_data import IncidentClosed, IncidentOpened
 from wakeful.ports.names import names_of
 from wakeful.ports.outbox import Purpose
 from wakeful.ports.store import Report, Tx
 
-STREAM: Final = "incidents"
 CHANNEL: Final = "delivery"
 # Raised once each time a person has to act: resuming implies that the previous one is known.
 _EACH_TIME: Final = frozenset({"workflow"})
@@ -56,29 +58,26 @@ class IncidentReporter:
 
 def alert(tx: Tx, effect: Alert, now: Instant, *, reporter: IncidentReporter) -> None:
     """Alert people, unless the incident is already open."""
-    known = next((incident for incident in tx.incidents.open() if incident.name == effect.incident), None)
+    known = next((incident for incident in tx[Incidents].open() if incident.name == effect.incident), None)
     if known is not None and (_kind(known.name) in _EACH_TIME or now - known.last_at > QUIET):
-        tx.incidents.close([effect.incident], at=now)
-    if not tx.incidents.note(effect.incident, effect.text, at=now):
+        tx[Incidents].close([effect.incident], at=now)
+    if not tx[Incidents].note(effect.incident, effect.text, at=now):
         return
     slug = slug_of(tx, effect.incident)
-    tx.report(Report(STREAM, "opened", {"incident": effect.incident, "text": effect.text}, slug=slug))
+    tx.report(Report(events.INCIDENT_OPENED, IncidentOpened(effect.incident, effect.text), slug=slug))
     text = effect.text if slug is None else f"{slug}: {effect.text}"
     reporter.tell(tx, text, now=now, purpose="alert", slug=slug)
 
 
 def recovered(tx: Tx, effect: Recovered, now: Instant, *, reporter: IncidentReporter) -> None:
     """Report the recovery, if the incident was reported."""
-    over = tx.incidents.close(effect.incidents, at=now)
+    over = tx[Incidents].close(effect.incidents, at=now)
     if not over:
         return
     slug = slug_of(tx, over[0].name)
     for incident in over:
-        tx.report(
-            Report(
-                STREAM, "closed", {"incident": incident.name, "text": incident.text, "times": incident.times}, slug=slug
-            )
-        )
+        closed = IncidentClosed(incident.name, incident.text, incident.times)
+        tx.report(Report(events.INCIDENT_CLOSED, closed, slug=slug))
     reporter.tell(tx, over_text(over[0], slug, now), now=now, purpose="note", slug=slug)
 
 
@@ -95,7 +94,7 @@ def over_text(incident: Incident, slug: str | None, now: Instant) -> str:
 
 def _broken(tx: Tx) -> set[str]:
     """Channels with an open incident."""
-    names = (incident.name.partition(":") for incident in tx.incidents.open())
+    names = (incident.name.partition(":") for incident in tx[Incidents].open())
     return {channel for kind, _, channel in names if kind == CHANNEL}
 
 

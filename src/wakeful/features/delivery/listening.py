@@ -21,6 +21,8 @@ from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.ports.channel import IncomingMessage, Listening, ListenTrouble
 from wakeful.ports.clock import Clock
+from wakeful.ports.interactions import Interactions
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.delivery")
@@ -87,9 +89,9 @@ class ChannelReceiver:
     def _take(self, tx: Tx, heard: IncomingMessage, now: Instant) -> str | None:
         """Accept a message together with the read position; returns why it cannot be answered, if the sender should
         know."""
-        if tx.meta.get(_mark(self._name)) != self.mark:
+        if tx[Meta].value(_mark(self._name)) != self.mark:
             raise ReadElsewhere
-        tx.meta.set(_mark(self._name), heard.mark)
+        tx[Meta].set(_mark(self._name), heard.mark)
         state = inbound.read(tx, self._name)
         if heard.unknown is not None:
             inbound.write(tx, self._name, state.after_unknown(heard.unknown, now))
@@ -98,7 +100,7 @@ class ChannelReceiver:
         text = inert(heard.text)
         if heard.to is None or not (text.strip() or heard.unreadable):
             return None
-        tx.channels.touch(self._name, heard.to, at=now)  # even without an answer: the person is on this channel
+        tx[Interactions].touch(self._name, heard.to, at=now)  # even without an answer: the person is on this channel
         wrong = heard.unreadable and f"it is {heard.unreadable} without text; write it as text"
         decided = read_answer(text) if wrong is None else None
         if decided is not None:  # before any agent sees it
@@ -193,7 +195,7 @@ class ChannelListeners:
             await self._clock.sleep(AGAIN)
 
     async def _listen_once(self, name: str, channel: Listening) -> None:
-        mark, state = await self._store.read(lambda tx: (tx.meta.get(_mark(name)), inbound.read(tx, name)))
+        mark, state = await self._store.read(lambda tx: (tx[Meta].value(_mark(name)), inbound.read(tx, name)))
         ear = ChannelReceiver(name, mark, state.moved, self._store, self._clock, self._apply, self._ring_bell)
         await channel.listen(mark, ear)
 
@@ -222,16 +224,16 @@ class ChannelListeners:
         return await self._store.write(partial(self._take_lease, name=name, now=now))
 
     def _take_lease(self, tx: Tx, *, name: str, now: Instant) -> bool:
-        owner, _, until = (tx.meta.get(_lease(name)) or "").partition(" ")
+        owner, _, until = (tx[Meta].value(_lease(name)) or "").partition(" ")
         if owner not in ("", self._me) and until.isdecimal() and now < int(until) <= now + LEASE:
             return False
-        tx.meta.set(_lease(name), f"{self._me} {now + LEASE}")
+        tx[Meta].set(_lease(name), f"{self._me} {now + LEASE}")
         return True
 
     def _release(self, tx: Tx, names: list[str]) -> None:
         for name in names:
-            if (tx.meta.get(_lease(name)) or "").startswith(self._me):
-                tx.meta.set(_lease(name), "")
+            if (tx[Meta].value(_lease(name)) or "").startswith(self._me):
+                tx[Meta].set(_lease(name), "")
 
 
 def _mark(name: str) -> str:

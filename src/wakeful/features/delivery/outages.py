@@ -12,10 +12,14 @@ from typing import Final
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import OUTAGE, Incident, Step, reported
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
+from wakeful.engine.incident_rows import Incidents
 from wakeful.features.delivery.incident_watch import put
-from wakeful.features.delivery.incidents import STREAM, IncidentReporter
+from wakeful.features.delivery.incidents import IncidentReporter
+from wakeful.ports import events
+from wakeful.ports.event_data import IncidentOpened
 from wakeful.ports.handlers import Note, TickGap
 from wakeful.ports.ledger import GapSummary
+from wakeful.ports.meta import Meta
 from wakeful.ports.names import names_of
 from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING
 from wakeful.ports.store import Report, Tx
@@ -85,7 +89,7 @@ def _instants(count: int) -> str:
 
 
 def _held(tx: Tx, row: Incident) -> Incident | None:
-    return tx.incidents.lock([row.name]).get(row.name)
+    return tx[Incidents].lock_open([row.name]).get(row.name)
 
 
 def _look_again(tx: Tx, row: Incident, at: Instant) -> None:
@@ -110,12 +114,12 @@ def _report(tx: Tx, row: Incident, text: str, now: Instant, reporter: IncidentRe
         put(tx, held, Step(muted))
         return
     if cause in _EXPECTED:
-        tx.meta.set(EXPECTED_TOLD_AT, str(now))
+        tx[Meta].set(EXPECTED_TOLD_AT, str(now))
     put(tx, held, Step(reported(held, text, now)._replace(closed_at=held.last_at)))
-    tx.report(Report(STREAM, "opened", {"incident": held.name, "text": text}, level="warn"))
+    tx.report(Report(events.INCIDENT_OPENED, IncidentOpened(held.name, text), level="warn"))
     reporter.tell(tx, text, now=now, purpose="alert", slug=None)
 
 
 def _is_news(tx: Tx, now: Instant) -> bool:
-    told_at = tx.meta.get(EXPECTED_TOLD_AT)
+    told_at = tx[Meta].value(EXPECTED_TOLD_AT)
     return told_at is None or not 0 <= now - int(told_at) < DAY

@@ -56,7 +56,7 @@ class PingAlarms:
         """The settings changed: there may be an address now, or another interval."""
         await self.start()
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         alarm = tx.alarms.by_refs(ALARM_PING, [REF]).get(REF)
         terms = self._terms()
         if alarm is None or alarm.due_at is None or alarm.due_at > due_by:

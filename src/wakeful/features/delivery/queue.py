@@ -1,18 +1,27 @@
 """Queueing: a message becomes a delivery, in the transaction that caused it."""
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.heartbeat.acknowledgement import stripped
 from wakeful.core.run.effects import Deliver
-from wakeful.core.time.instants import Duration, Instant, format_optional
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
 from wakeful.features.delivery.text import inert
-from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Delivery, NewDelivery, Purpose
+from wakeful.ports import events
+from wakeful.ports.event import EventKind
+from wakeful.ports.event_data import DeliveryChanged, Suppressed
+from wakeful.ports.interactions import Interactions
+from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Addressees, Deliveries, Delivery, NewDelivery, Purpose
 from wakeful.ports.store import Alarm, Report, Tx
 
-STREAM: Final = "deliveries"
+_LEVELS: Final[Mapping[EventKind[DeliveryChanged], Literal["debug", "info", "warn", "error"]]] = {
+    events.DELIVERY_RETRYING: "warn",
+    events.DELIVERY_MISSING: "warn",
+    events.DELIVERY_DEAD: "error",
+    events.DELIVERY_QUEUED: "debug",
+}
 SAYS_NOTHING: Final = "the reply was only the ack token"
 Queued: TypeAlias = int | Literal["says nothing", "already queued"]
 """The delivery's id, or why none was queued."""
@@ -33,7 +42,7 @@ def route(
     """The named channel, else the channel of the last interaction, else the first one, else the inbox."""
     if channel is not None and channel != LAST:
         return Target(channel, to)
-    for last in tx.channels.interactions():
+    for last in tx[Interactions].newest_first():
         if registry.get(last.channel) is not None and last.channel not in avoid:
             return Target(last.channel, to or last.recipient)
     first = next((name for name in registry.names if name not in avoid), INBOX)
@@ -61,13 +70,13 @@ def enqueue(
         plain = stripped(plain, ack_token)
     if not plain.strip():
         return "says nothing"
-    addressee = tx.deliveries.addressee(*target)
+    addressee = tx[Addressees].of(*target)
     new = NewDelivery(addressee.addressee_id, target.channel, target.to, plain, purpose, now, expires_at, run_id, slug)
-    delivery_id = tx.deliveries.add(new)
+    delivery_id = tx[Deliveries].add_new(new)
     if delivery_id is None:
         return "already queued"
     set_alarm(tx, addressee)
-    report(tx, "queued", new, delivery_id)
+    report(tx, events.DELIVERY_QUEUED, new, delivery_id)
     return delivery_id
 
 
@@ -85,7 +94,7 @@ def deliver(
     purpose: Purpose = "note" if effect.is_note else "message"
     if effect.run_id is not None and _is_queued(tx, registry, effect.run_id, target, purpose):
         return None
-    if effect.unless_told and len(tx.deliveries.of_runs(effect.unless_told)) == len(set(effect.unless_told)):
+    if effect.unless_told and len(tx[Deliveries].of_runs(effect.unless_told)) == len(set(effect.unless_told)):
         return _suppress(tx, effect, target, TOLD_ELSEWHERE)
     queued = enqueue(
         tx,
@@ -106,7 +115,7 @@ def deliver(
 def _is_queued(tx: Tx, registry: ChannelRegistry, run_id: int, target: Target, purpose: Purpose) -> bool:
     """Whether the run has already queued this for the same person, perhaps under another name: a channel without a
     recipient means its default recipient."""
-    said = tx.deliveries.of_runs([run_id]).get(run_id, ())
+    said = tx[Deliveries].of_runs([run_id]).get(run_id, ())
     places = {_place(registry, row.channel, row.recipient) for row in said if row.purpose == purpose}
     return _place(registry, *target) in places
 
@@ -118,8 +127,8 @@ def _place(registry: ChannelRegistry, name: str, to: str | None) -> Target:
 
 def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
     """Record on the run why nothing is sent, so that intended silence is not mistaken for a lost delivery."""
-    data = {"channel": target.channel, "runId": str(effect.run_id), "slug": effect.slug}
-    tx.report(Report(STREAM, "suppressed", data, f"nothing is sent: {why}", slug=effect.slug))
+    data = Suppressed(target.channel, effect.run_id, effect.slug)
+    tx.report(Report(events.DELIVERY_SUPPRESSED, data, f"nothing is sent: {why}", slug=effect.slug))
     run = None if effect.run_id is None else tx.runs.lock([effect.run_id]).get(effect.run_id)
     if run is not None:
         kept = json.loads(run.result or "{}") | {"suppressed": why}
@@ -138,13 +147,13 @@ def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:
 
 def set_alarm(tx: Tx, addressee: Addressee) -> None:
     """Derive the alarm of a locked addressee from its queue."""
-    due_at = rings_at(addressee, tx.deliveries.head(addressee.addressee_id))
+    due_at = rings_at(addressee, tx[Deliveries].head(addressee.addressee_id))
     tx.alarms.set_many([Alarm(ALARM_DELIVERY, addressee.addressee_id, due_at, 1, None, 0)])
 
 
 def report(
     tx: Tx,
-    what: str,
+    event: EventKind[DeliveryChanged],
     row: Delivery | NewDelivery,
     delivery_id: int,
     *,
@@ -152,23 +161,17 @@ def report(
     next_attempt_at: Instant | None = None,
     attempts: int | None = None,
 ) -> None:
-    """Report the state of a delivery. Its text is left out: only the recipient may see it."""
-    data: dict[str, object] = {
-        "delivery": delivery_id,
-        "channel": row.channel,
-        "to": row.recipient,
-        "purpose": row.purpose,
-        "runId": None if row.run_id is None else str(row.run_id),
-        "slug": row.slug,
-    }
-    optional = {
-        "attempts": attempts,
-        "error": error,
-        "nextAttemptAt": format_optional(next_attempt_at),
-    }
-    data |= {name: value for name, value in optional.items() if value is not None}
-    said = f"delivery {delivery_id} to {row.channel} {what}" + ("" if error is None else f": {error}")
-    level: dict[str, str] = {"retrying": "warn", "missing": "warn", "dead": "error", "queued": "debug"}
-    tx.report(
-        Report(STREAM, what, data, text=said, level=level.get(what, "info"), slug=row.slug)  # type: ignore[arg-type]
+    """Report the state of a delivery."""
+    data = DeliveryChanged(
+        delivery_id,
+        row.channel,
+        row.recipient,
+        row.purpose,
+        row.run_id,
+        row.slug,
+        attempts,
+        error,
+        next_attempt_at,
     )
+    said = f"delivery {delivery_id} to {row.channel} {event.what}" + ("" if error is None else f": {error}")
+    tx.report(Report(event, data, said, _LEVELS.get(event, "info"), slug=row.slug))

@@ -40,6 +40,11 @@ class ChannelRegistry:
         """Whether the program registered it (as opposed to the settings)."""
         return name in self._registered
 
+    def place_of(self, name: str) -> str | None:
+        """Where the address of a channel from the settings is written."""
+        channel = self._configured.get(name)
+        return None if channel is None else f"wakeful.toml, [channels.{name}] {channel.address}".rstrip()
+
     def begin(self, inbox: Channel) -> None:
         """An app starts with these channels: set its inbox and drop earlier change listeners."""
         self._inbox = inbox

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from wakeful.integrations.system.text import cap, fit
+from wakeful.ports.outbox import Delivery
 
 TEXT_MAX: Final = 64 * 1024
 """How many bytes of a message are delivered; a marker replaces the rest."""
@@ -17,3 +18,11 @@ def inert(text: str) -> str:
     """`text` as plain text of at most `TEXT_MAX` bytes."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     return cap(_CONTROLS.sub("", fit(lines)), TEXT_MAX).strip("\n")
+
+
+def undelivered(row: Delivery, delivery_id: str) -> str:
+    """What people are told about a message that was given up, and the command that sends it again."""
+    error = row.last_error or "no reason was given"
+    stop = "" if error.endswith((".", "?", "!")) else "."
+    again = f"Send it again: wakeful outbox retry {delivery_id}"
+    return f"A message to {row.channel} could not be delivered: {error}{stop} {again}"

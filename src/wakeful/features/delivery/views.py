@@ -1,23 +1,23 @@
-"""Views of deliveries, channels and the inbox: values for Python, one JSON shape for everything else."""
+"""Views of deliveries, channels and the inbox."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Final, Literal, NamedTuple
 
-from wakeful.core.time.instants import format_instant
+from wakeful.core.returned import INTERNAL, Named, RunCursor, RunId, returned
 from wakeful.core.time.timing_builders import as_datetime
 from wakeful.features.delivery.inbound import InboundFinding
-from wakeful.ports.outbox import Delivery, DeliveryStatus, InboxItem, Interaction, Purpose
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from wakeful.ports.inbox import InboxItem
+from wakeful.ports.interactions import Interaction
+from wakeful.ports.outbox import Delivery, DeliveryStatus, Purpose
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """One delivery."""
+    """A delivery to a person."""
 
-    id: str
-    number: int
+    id: Annotated[str, "the same for every attempt"]
+    number: Annotated[int, INTERNAL]
     channel: str
     to: str | None
     text: str
@@ -28,67 +28,39 @@ class DeliveryView:
     enqueued_at: datetime
     next_attempt_at: datetime | None
     ended_at: datetime | None
-    run_id: int | None
+    run_id: RunId | None
     slug: str | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "channel": self.channel,
-            "to": self.to,
-            "text": self.text,
-            "purpose": self.purpose,
-            "status": self.status,
-            "attempts": self.attempts,
-            "lastError": self.last_error,
-            "enqueuedAt": _text(self.enqueued_at),
-            "nextAttemptAt": _text(self.next_attempt_at),
-            "endedAt": _text(self.ended_at),
-            "runId": None if self.run_id is None else str(self.run_id),
-            "slug": self.slug,
-        }
+
+DELIVERY: Final = returned(DeliveryView, name="Delivery")
+
+
+class DeliveryPage(NamedTuple):
+    """A page of the outbox, newest first."""
+
+    deliveries: list[DeliveryView]
+    next: Annotated[RunCursor, "cursor of the next page; null on the last page"]
+
+
+DELIVERIES: Final = returned(DeliveryPage, name="Deliveries")
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """One channel, and what is queued for it."""
+    """A channel."""
 
     name: str
-    kind: str
-    to: str | None
-    source: str  # settings, program or built-in; missing: only its deliveries exist
+    kind: Annotated[str, Named("type")]
+    to: Annotated[str | None, "default recipient"]
+    source: Annotated[str, "settings, program or built-in; missing: the channel is gone, only its deliveries remain"]
     inbound: bool
     pending: int
     dead: int
-    incident: str | None  # its open incident
-    findings: tuple[InboundFinding, ...] = ()  # problems with receiving on it
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "type": self.kind,
-            "to": self.to,
-            "source": self.source,
-            "inbound": self.inbound,
-            "pending": self.pending,
-            "dead": self.dead,
-            "incident": self.incident,
-            "findings": [finding.to_json() for finding in self.findings],
-        }
+    incident: Annotated[str | None, "the open alert about this channel"]
+    findings: Annotated[tuple[InboundFinding, ...], "refused polling, unknown senders, unreadable messages"]
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelTest:
-    """The result of a test message."""
-
-    channel: str
-    to: str | None
-    error: str | None = None  # None: it arrived
-    cure: str | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        status = "delivered" if self.error is None else "failed"
-        return {"status": status, "channel": self.channel, "to": self.to, "error": self.error, "cure": self.cure}
+CHANNEL: Final = returned(ChannelView, name="Channel")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,30 +71,61 @@ class InteractionView:
     to: str | None
     at: datetime
 
-    def to_json(self) -> dict[str, Any]:
-        return {"channel": self.channel, "to": self.to, "at": _text(self.at)}
+
+INTERACTION: Final = returned(InteractionView, name="Interaction")
+
+
+class ChannelList(NamedTuple):
+    """Every channel, and the last interaction."""
+
+    channels: list[ChannelView]
+    last: InteractionView | None
+
+
+CHANNELS: Final = returned(ChannelList, name="Channels")
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelTest:
+    """The result of a test message."""
+
+    channel: str
+    to: str | None
+    error: str | None  # None: it arrived
+    cure: str | None
+
+    @property
+    def status(self) -> Literal["delivered", "failed"]:
+        return "delivered" if self.error is None else "failed"
+
+
+CHANNEL_TEST: Final = returned(ChannelTest, properties={"status": Literal["delivered", "failed"]})
 
 
 @dataclass(frozen=True, slots=True)
 class InboxView:
-    """One item of the inbox."""
+    """An inbox item."""
 
     id: str
     text: str
     slug: str | None
-    run_id: int | None
+    run_id: RunId | None
     at: datetime
     read_at: datetime | None
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "text": self.text,
-            "slug": self.slug,
-            "runId": None if self.run_id is None else str(self.run_id),
-            "at": _text(self.at),
-            "readAt": _text(self.read_at),
-        }
+
+INBOX_ITEM: Final = returned(InboxView, name="InboxItem")
+
+
+class InboxPage(NamedTuple):
+    """A page of the inbox, newest first."""
+
+    items: list[InboxView]
+    next: Annotated[str | None, "cursor of the next page; null on the last page"]
+    unread: int
+
+
+INBOX: Final = returned(InboxPage, name="Inbox")
 
 
 def view_delivery(row: Delivery, public_id: str) -> DeliveryView:
@@ -151,7 +154,3 @@ def view_item(row: InboxItem) -> InboxView:
 
 def view_interaction(row: Interaction) -> InteractionView:
     return InteractionView(row.channel, row.recipient, as_datetime(row.at))
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else format_instant(round((at - _EPOCH) / timedelta(milliseconds=1)))

@@ -23,7 +23,10 @@ from wakeful.core.time.timing import tally
 from wakeful.features.heartbeat.planning import taken
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
 from wakeful.features.heartbeat.state import find, record_gaps, save, set_alarm
+from wakeful.ports import events
+from wakeful.ports.event_data import Tripped
 from wakeful.ports.handlers import Due, RingResult
+from wakeful.ports.heartbeats import Heartbeats, WaitingEvents
 from wakeful.ports.store import ALARM_HEARTBEAT, Report, Tx
 
 BUDGET: Final = "heartbeat:budget"
@@ -41,11 +44,11 @@ class HeartbeatAlarms:
     def __init__(self, terms: Callable[[], HeartbeatTerms]) -> None:
         self._terms = terms
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Decide the due beats, and whether a turn starts."""
         due: list[Due] = []
         effects: list[Effect] = []
-        heartbeats = tx.heartbeats.due(now=due_by, limit=limit)
+        heartbeats = tx[Heartbeats].due(now=due_by, limit=limit)
         terms = self._terms()
         for heartbeat in heartbeats:
             cadence = tx.cadences.lock([heartbeat.owner_id])[heartbeat.owner_id]
@@ -57,7 +60,7 @@ class HeartbeatAlarms:
                 gap_reason=gap_reason,
                 taken=taken(tx, cadence, now),
                 # Events must not wait for another beat, which may be half a day away: the turn waits for the lane.
-                busy_run=None if tx.system_events.all() else tx.lanes.holders().get(terms.lane),
+                busy_run=None if tx[WaitingEvents].all() else tx.lanes.holders().get(terms.lane),
             )
             if decided.has_tripped:
                 effects.append(_tripped(tx, decided, terms, now))
@@ -109,7 +112,7 @@ def _record(tx: Tx, before: Cadence, decided: HeartbeatDecision, terms: Heartbea
 
 
 def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, terms: HeartbeatTerms) -> None:
-    tx.heartbeats.save(heartbeat)
+    tx[Heartbeats].save(heartbeat)
     if cadence != before:
         tx.cadences.save_many([cadence], turned=[cadence] if is_turned(before, cadence) else [])
     set_alarm(tx, heartbeat, cadence, terms.beats)
@@ -140,8 +143,9 @@ def _tripped(tx: Tx, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Ins
     held_until = decided.heartbeat.held_until or now
     most, until = terms.beats.turns_per_hour_max, format_instant(held_until)
     text = f"the heartbeat had {most} turns within an hour and waits until {until}; check if its agent wakes itself"
-    data = {"turnsPerHourMax": most, "heldUntil": until}
-    tx.report(Report(HEARTBEAT, "tripped", data, f"{HEARTBEAT}: {text}", "warn", slug=HEARTBEAT))
+    tx.report(
+        Report(events.HEARTBEAT_TRIPPED, Tripped(most, held_until), f"{HEARTBEAT}: {text}", "warn", slug=HEARTBEAT)
+    )
     return Alert(BUDGET, text)
 
 

@@ -11,10 +11,12 @@ from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Event
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN
+from wakeful.ports import event_data, events
 from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.heartbeats import WaitingEvents
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import NewEvent, Report, Store, SystemEvent, Tx
 
-EVENTS: Final = "events"
 EVENTS_MAX: Final = 50
 TEXT_MAX: Final = 8_000
 KEY_MAX: Final = 200
@@ -53,7 +55,7 @@ def _fate(tx: Tx, run_id: int) -> Result | None:
     attempts = tx.runs.attempts([run_id]).get(run_id, [])
     if not any(attempt.outcome == "accepted" for attempt in attempts):
         return None
-    if tx.system_events.of_run(run_id) is not None:
+    if tx[WaitingEvents].of_run(run_id) is not None:
         return Unconfirmed("its event is queued, but no turn that carried it has succeeded yet; see: wakeful heartbeat")
     run = tx.runs.lock([run_id])[run_id]
     if run.reason is not None:
@@ -84,12 +86,12 @@ def check_event(text: str, context_key: str | None) -> None:
 def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> list[SystemEvent]:
     """Queue an event, and return the ones evicted because too many wait. The caller holds the heartbeat's lock."""
     new = NewEvent(event.context_key, event.source, event.text, now, event.slug, event.run_id)
-    row, replaced = tx.system_events.put(new)
-    data = {"id": str(row.event_id), "contextKey": row.context_key, "source": row.source, "revision": row.revision}
-    tx.report(Report(EVENTS, "raised", data, slug=row.slug))
+    row, replaced = tx[WaitingEvents].add_or_replace(new)
+    data = event_data.Raised(row.event_id, row.context_key, row.source, row.revision)
+    tx.report(Report(events.EVENT_RAISED, data, slug=row.slug))
     if replaced is not None and replaced.run_id is not None and replaced.run_id != event.run_id:
         apply(tx, Prove(replaced.run_id, dropped="replaced"), now)
-    waiting = tx.system_events.all()
+    waiting = tx[WaitingEvents].all()
     evicted = waiting[: max(len(waiting) - EVENTS_MAX, 0)]
     for oldest in evicted:
         _evict(tx, oldest, now, apply)
@@ -98,7 +100,7 @@ def raise_event(tx: Tx, event: RaiseEvent, now: Instant, *, apply: Apply) -> lis
 
 def forget_all(tx: Tx, *, now: Instant, apply: Apply) -> None:
     """The store is a restored backup: its waiting events may have been delivered since the backup, so drop them."""
-    for event in tx.system_events.all():
+    for event in tx[WaitingEvents].all():
         why = "the store was restored from a backup, and it may have been delivered since"
         said = f"a system event from {event.source} was dropped: {why}"
         _drop(tx, event, "restored", said, now, apply)
@@ -111,10 +113,10 @@ def _evict(tx: Tx, event: SystemEvent, now: Instant, apply: Apply) -> None:
 
 def _drop(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, apply: Apply) -> None:
     """Drop an event visibly: its run fails, or it leaves a separate row."""
-    tx.system_events.remove_many([event.event_id])
+    tx[WaitingEvents].remove_many([event.event_id])
     about = event.text[:200]
-    data = {"id": str(event.event_id), "contextKey": event.context_key, "source": event.source, "text": about}
-    tx.report(Report(EVENTS, "evicted", data, said, "warn", slug=event.slug))
+    data = event_data.Evicted(event.event_id, event.context_key, event.source, about)
+    tx.report(Report(events.EVENT_EVICTED, data, said, "warn", slug=event.slug))
     if event.run_id is not None:
         apply(tx, Prove(event.run_id, error=f"{said}; check why turns fail, or raise fewer events"), now)
         return
@@ -122,7 +124,7 @@ def _drop(tx: Tx, event: SystemEvent, reason: str, said: str, now: Instant, appl
     run = planned(
         run_id=run_id,
         kind=TURN,
-        schedule_id=tx.owners.named(HEARTBEAT),
+        schedule_id=tx[Owners].named(HEARTBEAT),
         version=1,
         planned_at=event.raised_at,
         due_at=event.raised_at,

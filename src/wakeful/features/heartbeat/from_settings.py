@@ -1,7 +1,7 @@
 """The heartbeat's terms from the settings file."""
 
 from wakeful.config.check import pre_check
-from wakeful.config.model import Heartbeat
+from wakeful.config.tables import Heartbeat
 from wakeful.core.heartbeat.acknowledgement import AckRules
 from wakeful.core.heartbeat.heartbeat import BeatRules
 from wakeful.features.heartbeat.rules import HeartbeatTerms

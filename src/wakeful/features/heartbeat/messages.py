@@ -18,13 +18,19 @@ from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_a
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence, Rules, begin, in_session
+from wakeful.core.schedule.definition import DeliverTo
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import Retry, ladder_delay
 from wakeful.core.time.instants import SECOND, Instant
 from wakeful.core.time.timing import Manual
 from wakeful.features.heartbeat.agent_runs import NO_AGENT, AgentRuns
 from wakeful.features.heartbeat.rules import HeartbeatTerms
-from wakeful.ports.handlers import Job, Settled
+from wakeful.ports import events
+from wakeful.ports.event_data import Received
+from wakeful.ports.handlers import Job, RunAgent, Settled
+from wakeful.ports.interactions import Interactions
+from wakeful.ports.meta import Meta
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import Report, Tx, run_alarm
 
 MESSAGE: Final = "message"
@@ -47,8 +53,8 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
         refuse("text", "is empty; write a message")
     if len(text) > TEXT_MAX:
         refuse("text", f"has {len(text)} characters; send at most {TEXT_MAX}")
-    tx.channels.touch(channel, to, at=now)
-    owner_id = tx.owners.named(conversation(channel, to))
+    tx[Interactions].touch(channel, to, at=now)
+    owner_id = tx[Owners].named(conversation(channel, to))
     known = tx.cadences.lock([owner_id])
     if not known:
         known[owner_id] = begin(owner_id, 1, _RULES, now=now, state="active", reason=None)
@@ -72,7 +78,7 @@ def message(tx: Tx, *, channel: str, to: str, text: str, terms: HeartbeatTerms, 
     )
     tx.runs.add_many([run])
     tx.alarms.set_many([run_alarm(run, now)])
-    tx.report(Report("messages", "received", {"runId": str(run_id), "channel": channel}))
+    tx.report(Report(events.MESSAGE_RECEIVED, Received(run_id, channel)))
     return run_id
 
 
@@ -89,13 +95,17 @@ class MessageRuns(AgentRuns):
         return [*self.jobs(tx, runs)]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
-        names = tx.owners.names({run.schedule_id for run in runs})
+        names = tx[Owners].names({run.schedule_id for run in runs})
         return [self._job(run, names[run.schedule_id]) for run in runs]
 
     def settle(
         self, tx: Tx, locked: dict[int, Cadence], ended: Sequence[tuple[Run, Ending]], *, now: Instant
     ) -> list[Settled]:
         return [self._settle(tx, locked, run, ending, now) for run, ending in ended]
+
+    def agent_of(self, tx: Tx, run: Run) -> RunAgent:
+        kept = _kept(run)
+        return RunAgent(str(kept["agent"]), DeliverTo(str(kept["channel"]), str(kept["to"])))
 
     def _job(self, run: Run, name: str) -> Job | str:
         if not self._has_agents:
@@ -111,7 +121,7 @@ class MessageRuns(AgentRuns):
         cadence, effects = after_close(locked[run.schedule_id], _RULES, _POLICY, run, settlement, now=now)
         if settlement.outcome == "succeeded" and locked[run.schedule_id].last_outcome in ERRORS:
             effects += (Recovered((unanswered(run.schedule_id),)),)
-        if tx.meta.get(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):  # else another agent took over
+        if tx[Meta].value(_agent_of(run.schedule_id)) in (None, _kept(run)["agent"]):  # else another agent took over
             cadence = in_session(cadence, session_of(ending), self._node)
         locked[run.schedule_id] = cadence
         tx.cadences.save_many([cadence])
@@ -163,10 +173,10 @@ def _after_attempt(run: Run, ending: Ending, now: Instant) -> Settlement:
 def _switch_agent(tx: Tx, cadence: Cadence, agent: str) -> None:
     """A session belongs to the agent that created it: with another agent the conversation starts over."""
     name = _agent_of(cadence.schedule_id)
-    known = tx.meta.get(name)
+    known = tx[Meta].value(name)
     if known == agent:
         return
-    tx.meta.set(name, agent)
+    tx[Meta].set(name, agent)
     if known is not None:
         tx.cadences.save_many([cadence._replace(session_id=None, session_node=None)])
 

@@ -12,6 +12,9 @@ from wakeful.engine.incidents import resume_incident
 from wakeful.features.heartbeat.events import Apply, forget_all
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.heartbeat.state import HeartbeatState, find, hold, record_gaps, save
+from wakeful.ports.heartbeats import Heartbeats
+from wakeful.ports.meta import Meta
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import Tx
 
 BY_SETTINGS: Final = "by the settings"
@@ -22,9 +25,9 @@ _SWITCHED_OFF: Final = "the heartbeat is disabled in the settings; set enabled =
 
 def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     """Apply the settings. Only a changed interval moves the grid."""
-    owner_id = tx.owners.named(HEARTBEAT)
-    tx.heartbeats.add(Heartbeat(owner_id, terms.every, now, "[]", None, None, None, None, "[]", None))
-    heartbeat = tx.heartbeats.lock([owner_id])[owner_id]
+    owner_id = tx[Owners].named(HEARTBEAT)
+    tx[Heartbeats].add_first(Heartbeat(owner_id, terms.every, now, "[]", None, None, None, None, "[]", None))
+    heartbeat = tx[Heartbeats].lock([owner_id])[owner_id]
     known = tx.cadences.lock([owner_id])
     if not known:
         known[owner_id] = _begun(heartbeat, terms, now)
@@ -69,10 +72,10 @@ def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
 
 def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
     """A session belongs to the agent that created it: another agent starts its own."""
-    known = tx.meta.get(AGENT)
+    known = tx[Meta].value(AGENT)
     if known == terms.agent:
         return cadence
-    tx.meta.set(AGENT, terms.agent)
+    tx[Meta].set(AGENT, terms.agent)
     return cadence if known is None else cadence._replace(session_id=None, session_node=None)
 
 

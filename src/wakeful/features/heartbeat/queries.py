@@ -1,7 +1,7 @@
 """Queries on the heartbeat. Queries never write (L1)."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Final, Literal, TypeAlias
 
 from wakeful.core.heartbeat.heartbeat import (
     WINDOW,
@@ -13,68 +13,110 @@ from wakeful.core.heartbeat.heartbeat import (
     turns_within,
     wakes_of,
 )
+from wakeful.core.kinds import DURATION_SCHEMA
+from wakeful.core.returned import INTERNAL, At, Named, RunId, kind, returned
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.upcoming import Upcoming
-from wakeful.core.time.instants import Instant, format_duration, format_instant, format_optional
+from wakeful.core.schema_json import schema_of
+from wakeful.core.time.active_hours import DESCRIPTION, ActiveHours
+from wakeful.core.time.instants import Duration, Instant, format_duration
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
 from wakeful.features.heartbeat.state import find
-from wakeful.ports.store import SystemEvent, Tx
+from wakeful.ports.heartbeats import WaitingEvents
+from wakeful.ports.store import Tx
+
+Status: TypeAlias = Literal["disabled", "paused", "idle", "waiting", "running"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """Wake requests that wait for a turn."""
+
+    reason: str
+    is_own: Annotated[bool, "whether a turn itself requested it", Named("own")]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBudget:
+    """The turn budget."""
+
+    turns_per_hour_max: int
+    turns_in_last_hour: int
+    tripped_at: Annotated[At | None, "when it was exceeded"]
+    held_until: Annotated[At | None, "no turn starts before this"]
 
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatView:
     """The state of the heartbeat."""
 
-    terms: HeartbeatTerms
-    status: str  # disabled | paused | idle | waiting | running
-    next_beat: Instant | None
-    next_turn: Instant | None  # when waiting requests become a turn, if none is open
-    open_run: Run | None
-    wakes: tuple[Wake, ...]
-    asked_at: Instant | None
-    retry_at: Instant | None
-    held_until: Instant | None
-    tripped_at: Instant | None
-    turns_in_hour: int
-    errors_in_a_row: int
-    last_turn: Instant | None
+    terms: Annotated[HeartbeatTerms, INTERNAL]
+    status: Status
+    next_beat: At | None
+    next_turn: Annotated[At | None, "when the pending requests become a turn"]  # if none is open
+    open_run: Annotated[Run | None, INTERNAL]
+    wakes: Annotated[tuple[Wake, ...], INTERNAL]
+    asked_at: At | None
+    retry_at: At | None
+    held_until: Annotated[Instant | None, INTERNAL]
+    tripped_at: Annotated[Instant | None, INTERNAL]
+    turns_in_hour: Annotated[int, INTERNAL]
+    errors_in_a_row: Annotated[int, Named("consecutiveErrors")]
+    last_turn: At | None
     last_error: str | None
     session_id: str | None
-    events: int
-    paused_at: Instant | None = None
-    resume_at: Instant | None = None  # when a pause ends by itself
+    events: Annotated[int, "number queued for the next turn"]
+    paused_at: At | None
+    resume_at: Annotated[At | None, "when a pause ends automatically"]
 
-    def to_json(self) -> dict[str, Any]:
-        terms, run, hours = self.terms, self.open_run, self.terms.beats.hours
-        return {
-            "enabled": terms.enabled,
-            "status": self.status,
-            "agent": terms.agent,
-            "every": format_duration(terms.every),
-            "activeHours": None
-            if hours is None
-            else {"start": hours.start, "end": hours.end, "timezone": hours.timezone},
-            "nextBeat": format_optional(self.next_beat),
-            "nextTurn": format_optional(self.next_turn),
-            "openRun": None if run is None else str(run.run_id),
-            "pending": [{"reason": wake.reason, "own": wake.is_own, "times": wake.times} for wake in self.wakes],
-            "askedAt": format_optional(self.asked_at),
-            "retryAt": format_optional(self.retry_at),
-            "budget": {
-                "turnsPerHourMax": terms.beats.turns_per_hour_max,
-                "turnsInLastHour": self.turns_in_hour,
-                "trippedAt": format_optional(self.tripped_at),
-                "heldUntil": format_optional(self.held_until),
-            },
-            "spacingMin": format_duration(terms.beats.spacing_min),
-            "consecutiveErrors": self.errors_in_a_row,
-            "lastTurn": format_optional(self.last_turn),
-            "lastError": self.last_error,
-            "sessionId": self.session_id,
-            "events": self.events,
-            "pausedAt": format_optional(self.paused_at),
-            "resumeAt": format_optional(self.resume_at),
-        }
+    @property
+    def enabled(self) -> bool:
+        return self.terms.enabled
+
+    @property
+    def agent(self) -> str:
+        return self.terms.agent
+
+    @property
+    def every(self) -> Duration:
+        return self.terms.every
+
+    @property
+    def active_hours(self) -> ActiveHours | None:
+        return self.terms.beats.hours
+
+    @property
+    def spacing_min(self) -> Duration:
+        return self.terms.beats.spacing_min
+
+    @property
+    def open_run_id(self) -> int | None:
+        return None if self.open_run is None else self.open_run.run_id
+
+    @property
+    def pending(self) -> list[Pending]:
+        return [Pending(wake.reason, wake.is_own, wake.times) for wake in self.wakes]
+
+    @property
+    def budget(self) -> TurnBudget:
+        return TurnBudget(self.terms.beats.turns_per_hour_max, self.turns_in_hour, self.tripped_at, self.held_until)
+
+
+_LENGTH: Final = kind(DURATION_SCHEMA, format_duration)
+STATE: Final = returned(
+    HeartbeatView,
+    properties={
+        "enabled": bool,
+        "agent": str,
+        "every": Annotated[Duration, _LENGTH],
+        "active_hours": Annotated[ActiveHours, kind(schema_of(DESCRIPTION), DESCRIPTION.write)] | None,
+        "spacing_min": Annotated[Duration, _LENGTH],
+        "open_run_id": Annotated[RunId | None, Named("openRun")],
+        "pending": list[Pending],
+        "budget": TurnBudget,
+    },
+)
 
 
 def heartbeat_view(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatView:
@@ -83,7 +125,7 @@ def heartbeat_view(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatV
     if state is None:
         nothing: tuple[Wake, ...] = ()
         return HeartbeatView(
-            terms, "disabled", None, None, None, nothing, None, None, None, None, 0, 0, None, None, None, 0
+            terms, "disabled", None, None, None, nothing, None, None, None, None, 0, 0, None, None, None, 0, None, None
         )
     heartbeat, cadence = state
     run = None if cadence.open_run_id is None else tx.runs.lock([cadence.open_run_id]).get(cadence.open_run_id)
@@ -105,7 +147,7 @@ def heartbeat_view(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> HeartbeatV
         last_turn=cadence.last_run_at,
         last_error=cadence.last_error,
         session_id=cadence.session_id,
-        events=len(tx.system_events.all()),
+        events=len(tx[WaitingEvents].all()),
         paused_at=cadence.state_at if cadence.state == "paused" else None,
         resume_at=cadence.resume_at if cadence.state == "paused" else None,
     )
@@ -119,27 +161,12 @@ def upcoming_beats(tx: Tx, terms: HeartbeatTerms, *, until: Instant, limit: int)
     beats: list[Upcoming] = []
     beat = state.cadence.next_at
     while beat is not None and (at := due_of(terms.beats.hours, beat)) + WINDOW <= until and len(beats) < limit:
-        beats.append(Upcoming(at + WINDOW, HEARTBEAT, at, "beat"))
+        beats.append(Upcoming(at + WINDOW, HEARTBEAT, at, "beat", ""))
         beat = next_beat(timing_of(state.heartbeat), terms.beats.hours, beat)
     return beats
 
 
-def event_json(event: SystemEvent) -> dict[str, Any]:
-    """The JSON shape of a system event."""
-    return {
-        "id": str(event.event_id),
-        "contextKey": event.context_key,
-        "source": event.source,
-        "text": event.text,
-        "at": format_instant(event.raised_at),
-        "revision": event.revision,
-        "slug": event.slug,
-        "runId": None if event.run_id is None else str(event.run_id),
-        "carriedBy": None if event.carried_by is None else str(event.carried_by),
-    }
-
-
-def _status(state: str, run: Run | None) -> str:
+def _status(state: str, run: Run | None) -> Status:
     if run is not None:
         return "running" if run.outcome == "running" or run.stuck else "waiting"
-    return {"active": "idle", "paused": "paused"}.get(state, "disabled")
+    return "idle" if state == "active" else "paused" if state == "paused" else "disabled"

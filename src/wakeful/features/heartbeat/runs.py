@@ -12,6 +12,7 @@ from wakeful.core.run.results import Busy, Done, Ending, kept_of, kept_while_wai
 from wakeful.core.run.runs import ERRORS, NOT_RUN, Run
 from wakeful.core.run.settlement import Close, Policy, Settlement, Wait, after_attempt, after_close
 from wakeful.core.schedule.cadence import Cadence, Rules, in_session
+from wakeful.core.schedule.definition import DeliverTo
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX, NO_RETRY, ladder_delay
 from wakeful.core.schedule.pre_check import CHECK_FAILED, CHECK_TIMEOUT, NOTHING_TO_DO
@@ -21,7 +22,10 @@ from wakeful.features.heartbeat.action import HeartbeatTurn, NothingToDo
 from wakeful.features.heartbeat.agent_runs import NO_AGENT, AgentRuns
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
 from wakeful.features.heartbeat.state import save
-from wakeful.ports.handlers import Job, Settled
+from wakeful.ports import events
+from wakeful.ports.event_data import Acknowledged, Turned
+from wakeful.ports.handlers import Job, RunAgent, Settled
+from wakeful.ports.heartbeats import Heartbeats, WaitingEvents
 from wakeful.ports.store import Report, Tx
 
 NO_REPLY: Final = "no-reply"
@@ -47,7 +51,7 @@ class TurnRuns(AgentRuns):
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
         owners = {run.schedule_id for run in runs}
-        return Locked(tx.heartbeats.lock(owners), tx.cadences.lock(owners))
+        return Locked(tx[Heartbeats].lock(owners), tx.cadences.lock(owners))
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
         return [self._job(tx, run) for run in runs]
@@ -58,13 +62,16 @@ class TurnRuns(AgentRuns):
     def settle(self, tx: Tx, locked: Locked, ended: Sequence[tuple[Run, Ending]], *, now: Instant) -> list[Settled]:
         return [self._settle(tx, locked, run, ending, now) for run, ending in ended]
 
+    def agent_of(self, tx: Tx, run: Run) -> RunAgent:
+        return RunAgent(_kept(run).get("agent", self._terms().agent), DeliverTo("last"))
+
     def _job(self, tx: Tx, run: Run) -> Job | str:
         if not self._has_agents:
             return NO_AGENT
         terms, kept = self._terms(), _kept(run)
         # Marked in the claiming transaction; a run inspected while it is running already has its events.
         is_under_way = run.outcome != "waiting"
-        events = tx.system_events.carried(run.run_id) if is_under_way else tx.system_events.carry(run.run_id)
+        events = tx[WaitingEvents].carried(run.run_id) if is_under_way else tx[WaitingEvents].carry(run.run_id)
         agent, reasons = kept.get("agent", terms.agent), tuple(kept["reasons"])
         spec = HeartbeatTurn(agent, terms.prompt, tuple(events), reasons, terms.ack, terms.session_config, terms.check)
         timeout = terms.timeout + (CHECK_TIMEOUT if spec.is_checked else 0)
@@ -130,7 +137,7 @@ def _after_attempt(tx: Tx, run: Run, ending: Ending, now: Instant) -> Settlement
         return Close("skipped", run.rung, error, CHECK_FAILED if error else NOTHING_TO_DO, is_counted=False)
     if not isinstance(ending, Busy):
         return after_attempt(run, _POLICY, ending, now=now, next_due_at=None)
-    if _kept(run)["reasons"] == ["interval"] and not tx.system_events.carried(run.run_id):  # the next beat will do
+    if _kept(run)["reasons"] == ["interval"] and not tx[WaitingEvents].carried(run.run_id):  # the next beat will do
         return Close("skipped", run.rung, ending.error, "busy", is_counted=False)
     if run.waits >= BUSY_WAITS_MAX:
         return Close("failed", run.rung, ending.error, "busy", is_counted=False)
@@ -180,19 +187,19 @@ def _inherited_reasons(tx: Tx, run: Run) -> frozenset[str]:
 
 def _acknowledged(tx: Tx, run: Run) -> list[int | None]:
     """Mark the turn's events as delivered; returns the runs that waited for them, None where none did."""
-    carried = tx.system_events.carried(run.run_id)
+    carried = tx[WaitingEvents].carried(run.run_id)
     if carried:
-        tx.system_events.remove_many([event.event_id for event in carried])
-        heard = {"runId": str(run.run_id), "ids": [str(event.event_id) for event in carried]}
-        tx.report(Report("events", "acknowledged", heard))
+        tx[WaitingEvents].remove_many([event.event_id for event in carried])
+        heard = Acknowledged(run.run_id, [event.event_id for event in carried])
+        tx.report(Report(events.EVENT_ACKNOWLEDGED, heard))
     return [event.run_id for event in carried]
 
 
 def _report(tx: Tx, run: Run, close: Close) -> None:
     status = close.reason if close.outcome == "succeeded" else close.outcome
     kept = _kept(run)
-    data = {"runId": str(run.run_id), "status": status, "reason": kept.get("reason"), "reasons": kept["reasons"]}
-    tx.report(Report(HEARTBEAT, "turned", data, slug=HEARTBEAT))
+    data = Turned(run.run_id, status, kept.get("reason"), kept["reasons"])
+    tx.report(Report(events.HEARTBEAT_TURNED, data, slug=HEARTBEAT))
 
 
 def _kept(run: Run) -> Mapping[str, Any]:

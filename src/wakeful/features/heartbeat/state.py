@@ -9,6 +9,8 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence, Gap, is_turned, stretch_of
 from wakeful.core.time.instants import Instant
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN
+from wakeful.ports.heartbeats import Heartbeats
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import ALARM_HEARTBEAT, Alarm, Tx
 
 # Gaps that repeat beat after beat extend one row instead of adding one each.
@@ -33,16 +35,16 @@ def hold(tx: Tx) -> HeartbeatState:
 
 def find(tx: Tx) -> HeartbeatState | None:
     """The heartbeat's rows, or None if they were never written."""
-    owner_id = tx.owners.find(HEARTBEAT)
+    owner_id = tx[Owners].find(HEARTBEAT)
     if owner_id is None:
         return None
-    heartbeat = tx.heartbeats.lock([owner_id]).get(owner_id)
+    heartbeat = tx[Heartbeats].lock([owner_id]).get(owner_id)
     return None if heartbeat is None else HeartbeatState(heartbeat, tx.cadences.lock([owner_id])[owner_id])
 
 
 def save(tx: Tx, heartbeat: Heartbeat, before: Cadence, cadence: Cadence, rules: BeatRules) -> None:
     """Write both rows and their alarm."""
-    tx.heartbeats.save(heartbeat)
+    tx[Heartbeats].save(heartbeat)
     tx.cadences.save_many([cadence], turned=[cadence] if is_turned(before, cadence) else [])
     set_alarm(tx, heartbeat, cadence, rules)
 

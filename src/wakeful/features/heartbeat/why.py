@@ -6,7 +6,7 @@ from typing import Any, Final
 from wakeful.core.run.runs import ERRORS, Run
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import MINUTE, Instant, format_duration, format_instant, format_optional
-from wakeful.features.heartbeat.queries import HeartbeatView, heartbeat_view
+from wakeful.features.heartbeat.queries import STATE, HeartbeatView, heartbeat_view
 from wakeful.features.heartbeat.rules import HeartbeatTerms
 from wakeful.features.heartbeat.state import find
 from wakeful.ports.rows import at_text as _at
@@ -37,7 +37,7 @@ _SKIPPED: Final = {
 def why(tx: Tx, terms: HeartbeatTerms, *, at: Instant | None, now: Instant) -> tuple[str, dict[str, Any]]:
     """Explain the current state (without `at`) or a time: a sentence, and facts for programs."""
     view = heartbeat_view(tx, terms, now=now)
-    facts: dict[str, Any] = {"slug": "heartbeat", "at": format_optional(at), **view.to_json()}
+    facts: dict[str, Any] = {"slug": "heartbeat", "at": format_optional(at), **STATE.write(view)}
     if at is None:
         return _now(view, now), facts
     if at > now:

@@ -6,7 +6,7 @@ from typing import Any
 
 from wakeful.core.errors import FieldError
 from wakeful.core.money.budgets import AGENT, EVERYTHING
-from wakeful.core.money.prices import priced_by
+from wakeful.core.money.prices import priced_by, with_cost_per_run
 from wakeful.core.money.schedule_budget import needs_prices
 from wakeful.core.run.effects import Effect
 from wakeful.core.run.results import Done, Ending, Failed, Throttled, Unconfirmed
@@ -16,10 +16,13 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import Instant
-from wakeful.features.money.booking import Booking
+from wakeful.features.money.booking import Booking, never_asked
+from wakeful.features.money.budget_rows import BudgetPeriods
 from wakeful.features.money.reserving import Asked, Reserving
-from wakeful.features.money.terms import MoneyTerms, TermsOf, effective
+from wakeful.features.money.terms import MoneyTerms, TermsOf, effective, model_of
+from wakeful.features.money.unpriced import is_priced, price_cure
 from wakeful.features.money.words import budget_name
+from wakeful.ports.charges import Charges
 from wakeful.ports.handlers import Booked, FeatureHooks, Job
 from wakeful.ports.store import Tx
 
@@ -55,23 +58,33 @@ class Money:
 
     # --- the accounts ------------------------------------------------------------------------------------------------
 
-    def priced(self, ending: Ending) -> Ending:
-        if not isinstance(ending, Done | Failed | Throttled | Unconfirmed) or ending.usage is None:
+    def priced(self, tx: Tx, ended: Sequence[tuple[Run, Ending]]) -> list[tuple[Run, Ending]]:
+        rates = self.terms.cost_per_run
+        agents = tx[Charges].agents_of([run.run_id for run, _ in ended]) if rates and ended else {}
+        return [
+            (run, self._priced(run, ending, rates.get(agents.get((run.run_id, run.attempt), ""))))
+            for run, ending in ended
+        ]
+
+    def _priced(self, run: Run, ending: Ending, per_run: int | None) -> Ending:
+        if not isinstance(ending, Done | Failed | Throttled | Unconfirmed):
             return ending
         usage = priced_by(usage_of(ending.usage), self.terms.prices)
+        if usage is not None or not never_asked(run, ending):
+            usage = with_cost_per_run(usage, per_run)
         return ending if usage == ending.usage else replace(ending, usage=usage)
 
     def reserve(
         self, tx: Tx, claims: Sequence[tuple[Run, Job | Ending]], *, now: Instant
     ) -> dict[int, Job | Defer | Skip]:
         turns = [
-            (run, agent)
+            (run, agent, job.spec)
             for run, job in claims
             if isinstance(job, Job) and (agent := getattr(job.spec, "agent", None)) is not None
         ]
         if not turns:
             return {}
-        asked = [Asked(run, agent, self._terms_of(tx, run)) for run, agent in turns]
+        asked = [Asked(run, agent, self._terms_of(tx, run), model_of(spec)) for run, agent, spec in turns]
         return {**Reserving(tx, self.terms, self._zone(), now).reserve(asked)}
 
     def book(self, tx: Tx, ended: Sequence[Booked], *, now: Instant) -> tuple[Effect, ...]:
@@ -90,10 +103,12 @@ class Money:
         if budget is None or not isinstance(action, Prompt):
             return ()
         field = needs_prices(budget)
-        model = action.session_config.get("model")
-        if field is None or self.terms.has_prices(action.agent, model if isinstance(model, str) else None):
+        model, terms = model_of(action), self.terms
+        if field is None or terms.has_prices(action.agent, model) or terms.may_report(action.agent):
             return ()
-        return [FieldError(f"budget.{field}", no_prices_text(self.terms, action.agent, model))]
+        cure = f"{price_cure(terms, action.agent, model)}; or limit tokens"
+        text = f"agent '{action.agent}' does not report what its turns cost, and its model has no price; {cure}"
+        return [FieldError(f"budget.{field}", text)]
 
     def _changed(self, _old: Any, new: Any) -> None:
         if self._read is not None:
@@ -102,7 +117,9 @@ class Money:
 
     def used_up(self, tx: Tx, agent: str, now: Instant) -> str | None:
         """A note for a person whose message is answered although a budget is used up."""
-        rows = {(row.scope, row.unit, row.period): row for row in tx.budgets.current(now)}
+        if not is_priced(tx, self.terms, agent):
+            return None
+        rows = {(row.scope, row.unit, row.period): row for row in tx[BudgetPeriods].current(now)}
         for limit in effective(tx, self.terms):
             row = rows.get((limit.scope, limit.unit, limit.period))
             if row is None or limit.scope not in (EVERYTHING, f"{AGENT}{agent}"):
@@ -110,14 +127,3 @@ class Money:
             if row.spent >= limit.amount or row.spent + row.reserved > limit.amount:
                 return f"({budget_name(limit)} is used up; messages are still answered)"
         return None
-
-
-def no_prices_text(terms: MoneyTerms, agent: str, model: object) -> str:
-    """Why a budget in dollars cannot hold for an agent, and the cure."""
-    known = terms.agents.get(agent)
-    named = model or (None if known is None else known.model)
-    if named is None:
-        cure = f"set model of [agents.{agent}], and its price under [prices]"
-    else:
-        cure = f'add [prices."{named}"] with input and output in US dollars per million tokens'
-    return f"agent '{agent}' does not report what its turns cost, and its model has no price; {cure}, or limit tokens"

@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from wakeful.core.money.budgets import (
     BUDGET,
-    ESTIMATED_FROM,
     LOCKED,
     RESERVED,
     Budget,
@@ -13,7 +12,6 @@ from wakeful.core.money.budgets import (
     Reservation,
     Window,
     amount_needed,
-    estimate,
     fit,
     window_of,
 )
@@ -23,10 +21,13 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import HOUR, MINUTE, Instant
 from wakeful.engine.membership import kept_since
+from wakeful.features.money.budget_rows import Brake, Brakes, BudgetPeriods, Reservations
+from wakeful.features.money.estimates import assumed_in, estimated_for
 from wakeful.features.money.spending import recount
 from wakeful.features.money.terms import MoneyTerms, RunTerms, applying, effective
+from wakeful.features.money.unpriced import is_priced
 from wakeful.features.money.words import used_up_text
-from wakeful.ports.money import Brake
+from wakeful.ports.charges import Charges
 from wakeful.ports.store import Tx
 
 MESSAGE: Final = "message"
@@ -45,6 +46,7 @@ class Asked(NamedTuple):
     run: Run
     agent: str
     terms: RunTerms | None
+    model: str | None = None  # as the prompt names it
 
 
 class Reserving:
@@ -54,11 +56,13 @@ class Reserving:
         self._tx = tx
         self._zone = zone
         self._now = now
+        self._terms = terms
         self._limits = effective(tx, terms)
-        self._brakes = tx.budgets.brakes()
+        self._priced: dict[tuple[str, str | None], bool] = {}
+        self._brakes = tx[Brakes].all()
         since = kept_since(tx)
         if now >= since:  # else the clock is not set yet, and the dates that lie ahead of it are right
-            redated = tx.charges.redate(after=now + AHEAD, since=since, now=now)
+            redated = tx[Charges].redate(after=now + AHEAD, since=since, now=now)
             if redated:
                 _recount(tx, redated, zone, since=since, now=now)
 
@@ -80,18 +84,21 @@ class Reserving:
         limits = applying(self._limits, turn.agent)
         if turn.terms is not None and turn.terms.budget is not None:
             limits += limits_of(turn.terms.budget, run.schedule_id)
+        if any(limit.unit == "usd" for limit in limits) and not self._is_priced(turn):
+            limits = [limit for limit in limits if limit.unit != "usd"]
+            charge = charge._replace(basis="unpriced")
         if limits:
             decision, charge = self._fit(turn, sorted(limits), charge, is_forced=is_message)
             if decision is not None:
                 return decision
-        self._tx.charges.save_many([charge])
+        self._tx[Charges].put_many([charge])
         return None
 
     def _fit(
         self, turn: Asked, limits: Sequence[Limit], charge: Charge, *, is_forced: bool
     ) -> tuple[Defer | Skip | None, Charge]:
         periods = [(limit, window_of(limit.period, self._zone, self._now), self._zone) for limit in limits]
-        budgets = self._tx.budgets.open(periods)
+        budgets = self._tx[BudgetPeriods].open(periods)
         held: list[tuple[Budget, int]] = []
         for limit in limits:
             budget = budgets[limit]
@@ -101,30 +108,37 @@ class Reserving:
             verdict = fit(budget, limit.amount, estimated)
             if verdict != "fits" and not is_forced:
                 is_open = verdict == "reserved"
-                return _refused(turn, limit, budget, estimated, self._now, is_open=is_open), charge
+                assumed = assumed_in(self._tx, budget)
+                return _refused(turn, limit, budget, estimated, assumed, self._now, is_open=is_open), charge
             amount = amount_needed(budget, limit.amount, estimated)
+            if estimated is None and charge.basis == "estimate":
+                charge = charge._replace(basis="rest")
             held.append((budget._replace(reserved=budget.reserved + amount), amount))
             charge = holding(charge, limit.unit, amount)
-        self._tx.budgets.save_many([budget for budget, _ in held])
+        self._tx[BudgetPeriods].save_many([budget for budget, _ in held])
         run = turn.run
-        self._tx.budgets.reserve(
+        self._tx[Reservations].add_many(
             [Reservation(run.run_id, run.attempt, budget.budget_id, amount) for budget, amount in held if amount]
         )
         return None, charge
 
     def _estimate(self, turn: Asked, limit: Limit) -> int | None:
-        """The estimate, from the schedule's last known costs, else from the agent's."""
-        charges, until = self._tx.charges, self._now
-        own = charges.known(unit=limit.unit, owner_id=turn.run.schedule_id, until=until, limit=ESTIMATED_FROM)
-        return estimate(own or charges.known(unit=limit.unit, agent=turn.agent, until=until, limit=ESTIMATED_FROM))
+        owner_id = turn.run.schedule_id
+        return estimated_for(self._tx, self._terms, owner_id, turn.agent, limit.unit, now=self._now)
+
+    def _is_priced(self, turn: Asked) -> bool:
+        key = (turn.agent, turn.model)
+        if key not in self._priced:
+            self._priced[key] = is_priced(self._tx, self._terms, *key)
+        return self._priced[key]
 
 
 def _recount(tx: Tx, owner_ids: Sequence[int], zone: str, *, since: Instant, now: Instant) -> None:
     """The clock was wrong: amounts spent meanwhile count for the current periods, and later periods start over."""
-    tx.budgets.remove_misdated(since=since, now=now)
-    rows = tx.budgets.current(now)
-    tx.budgets.save_many(
-        [row._replace(spent=tx.charges.spent(row.scope, row.unit, _window(row))) for row in sorted(rows)]
+    tx[BudgetPeriods].remove_misdated(since=since, now=now)
+    rows = tx[BudgetPeriods].current(now)
+    tx[BudgetPeriods].save_many(
+        [row._replace(spent=tx[Charges].spent(row.scope, row.unit, _window(row))) for row in sorted(rows)]
     )
 
     recount(tx, owner_ids, zone, now)
@@ -135,11 +149,11 @@ def _window(row: Budget) -> Window:
 
 
 def _refused(
-    turn: Asked, limit: Limit, budget: Budget, estimated: int | None, now: Instant, *, is_open: bool
+    turn: Asked, limit: Limit, budget: Budget, estimated: int | None, assumed: int, now: Instant, *, is_open: bool
 ) -> Defer | Skip:
     """A one-shot waits until the budget frees, an instant of a recurring schedule is skipped. If runs in progress may
     leave enough, both wait for them to end. A manual run never waits."""
-    text = used_up_text(limit, budget, estimated, None if turn.terms is None else turn.terms.slug)
+    text = used_up_text(limit, budget, estimated, None if turn.terms is None else turn.terms.slug, assumed=assumed)
     if turn.run.trigger == "manual":
         return Skip(BUDGET, text)
     if is_open:

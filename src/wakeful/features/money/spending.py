@@ -6,6 +6,7 @@ from wakeful.core.money.budgets import SCHEDULE, Period, Window, window_of
 from wakeful.core.money.charges import Charge
 from wakeful.core.money.spending import Spending, added_cost, last_cost
 from wakeful.core.time.instants import Instant
+from wakeful.ports.charges import Charges, SpendingTotals
 from wakeful.ports.store import Tx
 
 
@@ -14,7 +15,7 @@ class SpendingSums:
 
     def __init__(self, tx: Tx, owner_ids: Sequence[int], zone: str, now: Instant) -> None:
         self._tx = tx
-        self._rows = tx.charges.spending_of(sorted(set(owner_ids)))
+        self._rows = tx[SpendingTotals].lock(sorted(set(owner_ids))) if owner_ids else {}
         self._changed: dict[int, Spending] = {}
         self._day, self._month = window_of("day", zone, now), window_of("month", zone, now)
 
@@ -31,14 +32,14 @@ class SpendingSums:
         """A period's total with this charge. A new period starts with the ledger's total."""
         known = None if row is None else getattr(row, period)
         if row is None or known != window:
-            return self._tx.charges.spent(f"{SCHEDULE}{after.owner_id}", "usd", window)
+            return self._tx[Charges].spent(f"{SCHEDULE}{after.owner_id}", "usd", window, is_known=True)
         is_counted = window.starts_at <= after.at < window.ends_at
         cost: int = row.day_cost if period == "day" else row.month_cost
         return cost + (added_cost(before, after) if is_counted else 0)
 
     def save(self) -> None:
         if self._changed:
-            self._tx.charges.save_spending([self._changed[owner_id] for owner_id in sorted(self._changed)])
+            self._tx[SpendingTotals].put_many([self._changed[owner_id] for owner_id in sorted(self._changed)])
 
 
 def recount(tx: Tx, owner_ids: Sequence[int], zone: str, now: Instant) -> None:
@@ -48,12 +49,12 @@ def recount(tx: Tx, owner_ids: Sequence[int], zone: str, now: Instant) -> None:
         Spending(
             row.owner_id,
             *day,
-            tx.charges.spent(f"{SCHEDULE}{row.owner_id}", "usd", day),
+            tx[Charges].spent(f"{SCHEDULE}{row.owner_id}", "usd", day, is_known=True),
             *month,
-            tx.charges.spent(f"{SCHEDULE}{row.owner_id}", "usd", month),
+            tx[Charges].spent(f"{SCHEDULE}{row.owner_id}", "usd", month, is_known=True),
             row.last_run_id,
             row.last_cost,
         )
-        for row in tx.charges.spending_of(sorted(owner_ids)).values()
+        for row in tx[SpendingTotals].lock(sorted(owner_ids)).values()
     ]
-    tx.charges.save_spending(rows)
+    tx[SpendingTotals].put_many(rows)

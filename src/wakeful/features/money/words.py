@@ -25,10 +25,17 @@ def budget_name(limit: Limit | Budget, slug: str | None = None) -> str:
     return f"{name} of {slug or 'schedule ' + limit.scope.removeprefix(SCHEDULE)}"
 
 
-def used_up_text(limit: Limit, budget: Budget, estimated: int | None, slug: str | None) -> str:
-    """Why a run does not fit, and when it will."""
+def spent_text(spent: int, assumed: int, limit: Limit) -> str:
+    """What was spent of a limit; what is assumed for runs of unknown cost is named apart."""
+    known = f"{amount_text(spent - assumed, limit.unit)} of {amount_text(limit.amount, limit.unit)} spent"
+    unknown = f", {amount_text(assumed, limit.unit)} assumed for runs of unknown cost" if assumed else ""
+    return known + unknown
+
+
+def used_up_text(limit: Limit, budget: Budget, estimated: int | None, slug: str | None, *, assumed: int) -> str:
+    """Why a run does not fit, and when it will. `assumed` is part of the budget's `spent`."""
     unit = limit.unit
     reserved = f", {amount_text(budget.reserved, unit)} reserved by runs in progress" if budget.reserved else ""
     needs = "" if estimated is None else f", and a run is estimated at {amount_text(estimated, unit)}"
-    spent = f"{amount_text(budget.spent, unit)} of {amount_text(limit.amount, unit)} spent{reserved}{needs}"
+    spent = f"{spent_text(budget.spent, assumed, limit)}{reserved}{needs}"
     return f"{budget_name(limit, slug)} is used up ({spent}); it resets at {format_instant(budget.ends_at)}"

@@ -6,6 +6,8 @@ from typing import Any, Final
 
 from wakeful.core.definition_files import DefinitionFile, without_secrets
 from wakeful.core.schedule.definition import RESERVED_SLUGS
+from wakeful.ports.ownerships import Ownerships
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Schedule, Tx
 
 STEP: Final = 500
@@ -32,7 +34,7 @@ def _schedules(tx: Tx) -> Iterator[DefinitionFile]:
 
 def _schedule_files(tx: Tx, rows: list[Schedule]) -> Iterator[DefinitionFile]:
     schedule_ids = [row.schedule_id for row in rows]
-    cadences, owned = tx.cadences.lock(schedule_ids), tx.ownerships.by_ids(schedule_ids)
+    cadences, owned = tx.cadences.lock(schedule_ids), tx[Ownerships].among(schedule_ids)
     for row in rows:
         state = cadences[row.schedule_id].state
         if row.slug in RESERVED_SLUGS or row.schedule_id in owned or state == "done":
@@ -54,6 +56,6 @@ def _workflows(tx: Tx) -> Iterator[DefinitionFile]:
 
 
 def _slots(tx: Tx) -> Iterator[DefinitionFile]:
-    for slot in tx.slots.all():
+    for slot in tx[QuotaSlots].all():
         if slot.definition is not None:
             yield DefinitionFile("slot", slot.name, without_secrets(json.loads(slot.definition)))

@@ -21,8 +21,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_instant
+from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.ports.clock import Clock
-from wakeful.ports.moving import Handover, SourceSwitch, SwitchFailed
+from wakeful.ports.moving import SourceSwitch, SwitchFailed
 from wakeful.ports.store import Store, Tx
 
 log = logging.getLogger("wakeful.moving")
@@ -68,7 +69,7 @@ class Handovers:
 
     async def start(self) -> None:
         """Continue what an earlier process began."""
-        for row in await self._store.read(lambda tx: tx.handovers.open()):
+        for row in await self._store.read(lambda tx: tx[HandoverJournals].open()):
             self.drive(row)
 
     async def stop(self) -> None:
@@ -140,7 +141,7 @@ class Handovers:
         def finish(tx: Tx) -> None:
             for slug in slugs:
                 self._activate(tx, slug, off_at, row.hand_at, now)
-            tx.handovers.put(done)
+            tx[HandoverJournals].put(done)
 
         await self._store.write(finish)
         self._ring_bell()
@@ -149,7 +150,7 @@ class Handovers:
 
     async def _save(self, row: Handover) -> Handover:
         saved = row._replace(updated_at=self._clock.read().now)
-        await self._store.write(lambda tx: tx.handovers.put(saved))
+        await self._store.write(lambda tx: tx[HandoverJournals].put(saved))
         return saved
 
     async def _is_off(self, row: Handover) -> bool:

@@ -7,6 +7,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.slot.windows import slot_name
 from wakeful.core.time.instants import Instant
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 
 QUOTA: Final = "quota"
@@ -32,7 +33,7 @@ class QuotaGate:
         named, agent = self._slot_of(tx, run)
         of_agent = None if agent is None else slot_name(agent)
         names = [name for name in (named, of_agent) if name is not None]
-        slots = tx.slots.by_names(names) if names else {}
+        slots = tx[QuotaSlots].by_names(names) if names else {}
         until = {name: slot.exhausted_until or 0 for name, slot in slots.items()}
         if run.trigger == "manual":
             # Nothing polls the slot of an agent: a manual run is how a person finds out that it works again.

@@ -12,9 +12,10 @@ from wakeful.features.quota.reading import ReadingRecorder
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import save, tell
 from wakeful.features.quota.sharing import Sharing
+from wakeful.ports import events
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import Note, RingResult, SideTask
-from wakeful.ports.slots import ALARM_POLL, ALARM_STATS
+from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, QuotaSlots
 from wakeful.ports.store import Tx
 
 POLL_TIMEOUT: Final[Duration] = 30 * SECOND
@@ -37,9 +38,9 @@ class PollAlarms:
         self._sharing = sharing
         self._clock = clock
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Claim every poll that is due."""
-        slots = tx.slots.due(ALARM_POLL, now=due_by, limit=limit)
+        slots = tx[QuotaSlots].due_by(ALARM_POLL, now=due_by, limit=limit)
         side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
         return RingResult((), len(slots), side_tasks)
 
@@ -49,7 +50,7 @@ class PollAlarms:
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
         """Release the polls of dead processes."""
-        slots = tx.slots.lock([slot.slot_id for slot in tx.slots.all()])
+        slots = tx[QuotaSlots].lock([slot.slot_id for slot in tx[QuotaSlots].all()])
         for slot in slots.values():
             defined = self._registry.of(slot)
             if isinstance(defined, Defined):
@@ -80,7 +81,7 @@ class PollAlarms:
         return partial(self._note, slot_id=slot_id, fence=fence, reading=reading, began_at=began_at)
 
     def _note(self, tx: Tx, *, slot_id: int, fence: int, reading: Reading | ReadFailure, began_at: Instant) -> None:
-        slot = tx.slots.lock([slot_id]).get(slot_id)
+        slot = tx[QuotaSlots].lock([slot_id]).get(slot_id)
         if slot is None or slot.poll_fence != fence:
             return  # removed, its key changed, or presumed lost
         defined = self._registry.of(slot)
@@ -109,9 +110,9 @@ class StatsAlarms:
         self._sharing = sharing
         self._clock = clock
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Claim every statistics read that is due."""
-        slots = tx.slots.due(ALARM_STATS, now=due_by, limit=limit)
+        slots = tx[QuotaSlots].due_by(ALARM_STATS, now=due_by, limit=limit)
         side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
         return RingResult((), len(slots), side_tasks)
 
@@ -144,7 +145,7 @@ class StatsAlarms:
         return partial(self._note, slot_id=slot_id, key_mark=key_mark, stats=text)
 
     def _note(self, tx: Tx, *, slot_id: int, key_mark: str | None, stats: str | None) -> None:
-        slot = tx.slots.lock([slot_id]).get(slot_id)
+        slot = tx[QuotaSlots].lock([slot_id]).get(slot_id)
         now = self._clock.read().now
         if slot is None or slot.key_mark != key_mark:
             return
@@ -154,4 +155,4 @@ class StatsAlarms:
         # A failure keeps the earlier values: the charts have a gap, and the next read is at the usual interval.
         after = slot._replace(stats_at=now, stats_until=None, stats=slot.stats if stats is None else stats)
         save(tx, after, defined.rules, now=now)
-        tell(tx, after, "statistics", "quota-poller.statistics", isKept=stats is not None)
+        tell(tx, after, events.SLOT_STATISTICS, "quota-poller.statistics", is_kept=stats is not None)

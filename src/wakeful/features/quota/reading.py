@@ -1,16 +1,17 @@
 """Records readings: a provider's response becomes the slot's state, in one transaction with its consequences."""
 
 from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from wakeful.core.delivery.incidents import slot_incident
 from wakeful.core.run.effects import Effect, Observed
 from wakeful.core.run.results import Done, Unconfirmed
 from wakeful.core.slot.polls import pause, polled, was_read
 from wakeful.core.slot.slot import ReadFailure, Reading, Slot, SlotRules
-from wakeful.core.slot.wakes import is_read_for_wake
-from wakeful.core.time.instants import Instant, format_duration, format_instant, format_optional
-from wakeful.features.quota.rows import keep_history, replanned, save, tell
+from wakeful.core.slot.wakes import is_read_for_wake, may_wake, unconfirmed_error, wake_trouble
+from wakeful.core.time.instants import Instant, format_duration, format_optional
+from wakeful.features.quota.rows import DISABLED, keep_history, replanned, save, tell
+from wakeful.ports import events
 from wakeful.ports.store import Tx
 
 Apply: TypeAlias = Callable[[Tx, Effect, Instant], bool]
@@ -20,13 +21,17 @@ GOOD_NEEDED: Final = 1
 CloseRun: TypeAlias = Callable[[Tx, Slot, Done | Unconfirmed, Instant], Slot]
 """Closes the run whose wake was being confirmed, and returns the slot without it."""
 
+DropWake: TypeAlias = Callable[[Tx, Slot, str, Instant], Slot]
+"""Gives up what a slot still has to send or to confirm, and returns the slot without it."""
+
 
 class ReadingRecorder:
     """Records what was read."""
 
-    def __init__(self, apply: Apply, close_run: CloseRun) -> None:
+    def __init__(self, apply: Apply, close_run: CloseRun, drop_wake: DropWake) -> None:
         self._apply = apply
         self._close_run = close_run
+        self._drop_wake = drop_wake
 
     def note_poll(
         self,
@@ -49,9 +54,13 @@ class ReadingRecorder:
                 self._apply(tx, unread(slot, after, reading, now), now)
         if slot.is_starting and after.initial_at is not None and slot.initial_at is None:
             tell(
-                tx, after, "initialWake", "quota-poller.initial-wake-trigger", f"slot {slot.name}: initial wake is due"
+                tx,
+                after,
+                events.SLOT_INITIAL_WAKE,
+                "quota-poller.initial-wake-trigger",
+                f"slot {slot.name}: initial wake is due",
             )
-        self._finish(tx, slot, after, rules, now, has_statistics)
+        self._finish(tx, slot, after, rules, now, has_statistics, is_read=isinstance(reading, Reading))
 
     def note_reading(
         self, tx: Tx, slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant, has_statistics: bool
@@ -77,8 +86,21 @@ class ReadingRecorder:
         self._tell_reading(tx, slot, after, now)
         self._finish(tx, slot, after, rules, now, has_statistics=False)
 
-    def _finish(self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, now: Instant, has_statistics: bool) -> Slot:
-        after = self._confirm_wake(tx, before, after, now)
+    def _finish(
+        self,
+        tx: Tx,
+        before: Slot,
+        after: Slot,
+        rules: SlotRules,
+        now: Instant,
+        has_statistics: bool,
+        *,
+        is_read: bool = True,
+    ) -> Slot:
+        if is_read:
+            after = self._confirm_wake(tx, before, after, now)
+        if not may_wake(after, rules):  # in this transaction: nothing may be sent after it
+            after = self._drop_wake(tx, after, DISABLED, now)
         save(tx, after, rules, now=now, has_statistics=has_statistics)
         effects: list[Effect] = [
             *replanned(before, after),
@@ -90,43 +112,40 @@ class ReadingRecorder:
         return after
 
     def _confirm_wake(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> Slot:
-        """Check whether the wake that was sent is confirmed; confirmation ends its run."""
+        """Check whether a reading confirms the wake that was sent; confirmation ends its run."""
         if before.pending_at is None:
             return after
         if after.pending_at is None and after.wake_disabled_at == before.wake_disabled_at:
             text = f"slot {after.name}: wake confirmed, the window is open until {format_optional(after.reset_at)}"
-            tell(tx, after, "confirmed", "quota-poller.wake-confirmed", text, resetAt=format_optional(after.reset_at))
-            tell(tx, after, "pendingCleared", "wake.pending-cleared")
+            tell(tx, after, events.SLOT_CONFIRMED, "quota-poller.wake-confirmed", text)
+            tell(tx, after, events.SLOT_PENDING_CLEARED, "wake.pending-cleared")
             return self._close_run(tx, after, Done("finished", output="confirmed"), now)
-        if after.wake_errors == before.wake_errors:
-            return after
-        tell(
-            tx,
-            after,
-            "unconfirmed",
-            "quota-poller.wake-unconfirmed",
-            f"slot {after.name}: {after.wake_error} ({after.wake_errors} errors)",
-            level="warn",
-            wakeErrors=after.wake_errors,
-        )
-        if after.wake_disabled_at is not None:
+        error = unconfirmed_error(after)
+        count = f" ({after.wake_errors} errors)" if after.wake_errors > before.wake_errors else ""
+        text = f"slot {after.name}: {error}{count}"
+        tell(tx, after, events.SLOT_UNCONFIRMED, "quota-poller.wake-unconfirmed", text, level="warn")
+        if after.wake_disabled_at is not None and before.wake_disabled_at is None:
             tell_wake_disabled(tx, after)
-        if before.is_forced:
-            return self._close_run(tx, after, Unconfirmed(after.wake_error or "it is not confirmed"), now)
-        return after
+        return self._close_run(tx, after, Unconfirmed(error), now) if before.is_forced else after
 
     def _tell_reading(self, tx: Tx, before: Slot, after: Slot, now: Instant) -> None:
         keep_history(tx, after, now=now)
         text = f"slot {after.name}: quota refreshed (next reset: {format_optional(after.reset_at) or 'none, cold'})"
         changed = before.reading != after.reading or before.read_at is None
-        data: dict[str, Any] = {"resetAt": format_optional(after.reset_at), "warm": after.reset_at is not None}
-        tell(tx, after, "read", "quota-poller.refreshed", text if changed else None, **data)
+        tell(
+            tx,
+            after,
+            events.SLOT_READ,
+            "quota-poller.refreshed",
+            text if changed else None,
+            warm=after.reset_at is not None,
+        )
         if before.quota_errors or before.unreachable_since is not None:
             errors = before.quota_errors
             since = format_optional(before.unreachable_since)
             trouble = f"{errors} consecutive error(s)" if since is None else f"being unreachable since {since}"
             text = f"slot {after.name}: recovered after {trouble}"
-            tell(tx, after, "recovered", "quota-poller.recovered", text, errors=errors)
+            tell(tx, after, events.SLOT_RECOVERED, "quota-poller.recovered", text, errors=errors)
 
     def _tell_failure(
         self, tx: Tx, before: Slot, after: Slot, rules: SlotRules, failure: ReadFailure, now: Instant
@@ -134,29 +153,41 @@ class ReadingRecorder:
         is_counted = after.quota_errors > before.quota_errors
         count = f" ({after.quota_errors}/{rules.errors_max} consecutive)" if is_counted else ""
         text = f"slot {after.name}: poll failed{count}: {failure.error}"
-        data: dict[str, Any] = {"error": failure.error, "kind": failure.kind, "quotaErrors": after.quota_errors}
-        tell(tx, after, "failed", "quota-poller.poll-failed", text, level="warn", **data)
+        tell(
+            tx,
+            after,
+            events.SLOT_FAILED,
+            "quota-poller.poll-failed",
+            text,
+            level="warn",
+            error=failure.error,
+            kind=failure.kind,
+        )
         if after.disabled_at is not None and before.disabled_at is None:
             cure = f"wakeful slots resume {after.name}"
             text = f"slot {after.name}: disabled after {after.quota_errors} errors in a row; {cure}"
-            tell(tx, after, "disabled", "quota-poller.auto-disabled", text, level="error", error=failure.error)
+            tell(
+                tx, after, events.SLOT_DISABLED, "quota-poller.auto-disabled", text, level="error", error=failure.error
+            )
             return
         if not is_counted:
             return
         wait = pause(after, rules, now=now)
         text = f"slot {after.name}: backing off, next poll in {format_duration(wait)}"
-        tell(tx, after, "backoff", "quota-poller.backoff", text, nextPoll=format_instant(now + wait))
+        tell(tx, after, events.SLOT_BACKOFF, "quota-poller.backoff", text, next_poll=now + wait)
 
 
 def tell_wake_disabled(tx: Tx, slot: Slot) -> None:
     """Report that waking was disabled after errors."""
     text = f"slot {slot.name}: wakes disabled after {slot.wake_errors} errors; wakeful slots resume {slot.name}"
-    tell(tx, slot, "wakeDisabled", "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error)
+    tell(
+        tx, slot, events.SLOT_WAKE_DISABLED, "wake.scheduler.auto-disabled", text, level="error", error=slot.wake_error
+    )
 
 
 def wake_disabled(slot: Slot, now: Instant) -> Observed:
     """Waking was disabled: alert people immediately, unless its incident is already open."""
-    said = f"it is no longer woken after {slot.wake_errors} errors, the last: {slot.wake_error}"
+    said = f"it is no longer woken after {slot.wake_errors} errors, the last: {wake_trouble(slot)}"
     return Observed(slot_incident(slot.name), False, now, slot.sent_run_id, said, is_urgent=True)
 
 

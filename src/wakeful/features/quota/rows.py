@@ -8,15 +8,19 @@ from wakeful.core.run.effects import Replan
 from wakeful.core.slot.polls import poll_due_at, stats_due_at
 from wakeful.core.slot.slot import Slot, SlotRules, decode_reading
 from wakeful.core.slot.wakes import wake_due_at
-from wakeful.core.time.instants import DAY, Duration, Instant, format_optional
-from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, SLOT_ALARMS, Read
+from wakeful.core.time.instants import DAY, Duration, Instant
+from wakeful.ports.event import EventKind
+from wakeful.ports.event_data import SlotChanged
+from wakeful.ports.owners import Owners
+from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, ALARM_WAKE, SLOT_ALARMS, QuotaSlots, Read, SlotReadings
 from wakeful.ports.store import Alarm, Report, Tx
 
-STREAM: Final = "slots"
 HISTORY_KEPT: Final[Duration] = 30 * DAY
 OWNER: Final = "slot:"
 WAKE: Final = "wake"
 """The run kind of a wake."""
+DISABLED: Final = "disabled"
+"""The reason of a run that its slot's disabling ended."""
 
 
 class SlotAlarmTimes(NamedTuple):
@@ -35,7 +39,7 @@ def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = 
 
 def save(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> None:
     """Write the slot and its derived alarms. The caller holds its lock."""
-    tx.slots.save_many([slot])
+    tx[QuotaSlots].save_many([slot])
     tx.alarms.set_many(alarms_of(slot, sides(slot, rules, now=now, has_statistics=has_statistics)))
 
 
@@ -52,7 +56,7 @@ def silence(tx: Tx, slot: Slot) -> None:
 
 def owner_of(tx: Tx, name: str) -> int:
     """The owner id of a slot's wakes in the ledger."""
-    return tx.owners.named(f"{OWNER}{name}")
+    return tx[Owners].named(f"{OWNER}{name}")
 
 
 def slot_named(owner: str) -> str | None:
@@ -64,7 +68,7 @@ def keep_history(tx: Tx, slot: Slot, *, now: Instant) -> None:
     """Add the latest reading to the chart history, without its statistics."""
     kept: dict[str, Any] = json.loads(slot.reading or "{}")
     kept.pop("limits", None)
-    tx.slots.keep_reading(Read(slot.slot_id, now, json.dumps(kept)), since=now - HISTORY_KEPT)
+    tx[SlotReadings].keep(Read(slot.slot_id, now, json.dumps(kept)), since=now - HISTORY_KEPT)
 
 
 def replanned(before: Slot, after: Slot) -> tuple[Replan, ...]:
@@ -75,23 +79,24 @@ def replanned(before: Slot, after: Slot) -> tuple[Replan, ...]:
 def tell(
     tx: Tx,
     slot: Slot,
-    what: str,
+    event: EventKind[SlotChanged],
     action: str,
     text: str | None = None,
     *,
     level: Literal["debug", "info", "warn", "error"] = "info",
-    **data: Any,
+    **more: Any,
 ) -> None:
     """Report a slot event under its log name."""
     reading = decode_reading(slot.reading)
-    facts = {
-        "slot": slot.name,
-        "percentage": None if reading is None else reading.percentage,
-        "resetAt": format_optional(slot.reset_at),
-        "quotaErrors": slot.quota_errors,
-        "wakeErrors": slot.wake_errors,
-        "wakePending": slot.pending_at is not None,
-        "isDisabled": slot.disabled_at is not None,
-        "isWakeDisabled": slot.wake_disabled_at is not None,
-    }
-    tx.report(Report(STREAM, what, {**facts, **data}, text, level, slot=slot.name, action=action))
+    data = SlotChanged(
+        slot=slot.name,
+        percentage=None if reading is None else reading.percentage,
+        reset_at=slot.reset_at,
+        quota_errors=slot.quota_errors,
+        wake_errors=slot.wake_errors,
+        wake_pending=slot.pending_at is not None,
+        is_disabled=slot.disabled_at is not None,
+        is_wake_disabled=slot.wake_disabled_at is not None,
+        **more,
+    )
+    tx.report(Report(event, data, text, level, slot=slot.name, action=action))

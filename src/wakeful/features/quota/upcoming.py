@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from itertools import islice
 
 from wakeful.core.run.runs import Run
-from wakeful.core.schedule.upcoming import Upcoming
+from wakeful.core.schedule.upcoming import Upcoming, attempted_at
 from wakeful.core.slot.forecast import PlannedWake, wakes_ahead, woken
 from wakeful.core.slot.slot import Slot, SlotRules
 from wakeful.core.slot.wakes import is_sending
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import INSTANT_MAX, Instant
 from wakeful.features.quota.registry import Defined, SlotRegistry
 from wakeful.features.quota.rows import OWNER
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 
 
@@ -21,7 +22,9 @@ class UpcomingWakes:
         self._registry = registry
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        wakes = [wake for slot in tx.slots.all() for wake in self._of(tx, slot, now=now, until=until, limit=limit)]
+        wakes = [
+            wake for slot in tx[QuotaSlots].all() for wake in self._of(tx, slot, now=now, until=until, limit=limit)
+        ]
         return sorted(wakes)[:limit]
 
     def _of(self, tx: Tx, slot: Slot, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
@@ -30,7 +33,7 @@ class UpcomingWakes:
             return []
         # A run that has yet to send its wake is listed among the waiting runs; later wakes depend on it.
         sent = (fate for fate in fates(tx, slot, defined.rules, now=now, until=until) if fate.skipped is None)
-        return [Upcoming(wake.at, f"{OWNER}{slot.name}", wake.at, "wake") for wake in islice(sent, limit)]
+        return [Upcoming(wake.at, f"{OWNER}{slot.name}", wake.at, "wake", "") for wake in islice(sent, limit)]
 
 
 def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant) -> Iterator[PlannedWake]:
@@ -41,8 +44,21 @@ def fates(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, until: Instant)
     return wakes_ahead(slot, rules, now=now, until=until)
 
 
+def next_wake(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant) -> Instant | None:
+    """When the slot is woken next: a wake that waits to be sent, or the first that does not fall into a running
+    window."""
+    run = sending_run(tx, slot)
+    if run is not None and (at := attempted_at(run, now)) is not None:
+        return at
+    sent = (fate.at for fate in fates(tx, slot, rules, now=now, until=INSTANT_MAX) if fate.skipped is None)
+    return next(sent, None)
+
+
 def sending_run(tx: Tx, slot: Slot) -> Run | None:
-    """The run that has not sent its wake yet, if there is one."""
-    if not is_sending(slot) or slot.wake_run_id is None:
+    """The run that has not sent its wake yet, or whose second wake did not arrive and is sent again."""
+    if slot.wake_run_id is None:
         return None
-    return tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
+    run = tx.runs.lock([slot.wake_run_id]).get(slot.wake_run_id)
+    if run is None or is_sending(slot):
+        return run
+    return None if attempted_at(run, slot.updated_at) is None else run

@@ -16,6 +16,7 @@ from wakeful.core.run.results import (
     HandedOver,
     Interrupted,
     Lost,
+    NotBegun,
     StuckRunEnded,
     Throttled,
     TimedOut,
@@ -23,16 +24,18 @@ from wakeful.core.run.results import (
     Unproven,
 )
 from wakeful.core.run.runs import ERRORS, Run, idempotency_key
-from wakeful.core.run.settlement import Close, Settlement, Wait, after_cancel
+from wakeful.core.run.settlement import Close, Settlement, Wait, after_cancel, not_begun
 from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.schedule.policies import after_crash
-from wakeful.core.slot.slot import Slot, SlotRules, is_warm
+from wakeful.core.slot.slot import Slot, SlotRules, is_warm, served_ahead, with_served
 from wakeful.core.slot.wakes import (
     RETRY_EVERY,
     SETTLE_WITHIN,
     WARM,
     advanced,
     is_second,
+    let_go,
+    may_wake,
     must_read_first,
     not_arrived,
     not_needed,
@@ -40,14 +43,18 @@ from wakeful.core.slot.wakes import (
     send_failed,
     sent,
     times_meanwhile,
+    unconfirmed_error,
 )
 from wakeful.core.time.instants import SECOND, Duration, Instant, format_instant
 from wakeful.features.quota.reading import GOOD_NEEDED, tell_wake_disabled, wake_disabled
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
-from wakeful.features.quota.rows import WAKE, save, slot_named, tell
-from wakeful.features.quota.wakes import record_gaps
+from wakeful.features.quota.rows import DISABLED, WAKE, save, slot_named, tell
+from wakeful.features.quota.wakes import TRIED_AGAIN, record_gaps, times_of
+from wakeful.ports import events
 from wakeful.ports.action import Fire
-from wakeful.ports.handlers import Job, Settled
+from wakeful.ports.handlers import PERSONS_COMMAND, Job, RunAgent, Settled
+from wakeful.ports.owners import Owners
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 
 WAKE_TIMEOUT: Final[Duration] = 60 * SECOND
@@ -79,8 +86,8 @@ class WakeRuns:
     def lock(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Slot]:
         """The slots, by the owner id of their runs."""
         names = _slots_of(tx, runs)
-        known = tx.slots.by_names(names.values())
-        held = tx.slots.lock([slot.slot_id for slot in known.values()])
+        known = tx[QuotaSlots].by_names(names.values())
+        held = tx[QuotaSlots].lock([slot.slot_id for slot in known.values()])
         by_name = {slot.name: slot for slot in held.values()}
         return {owner: by_name[name] for owner, name in names.items() if name in by_name}
 
@@ -106,18 +113,23 @@ class WakeRuns:
                 continue
             result, after = _settle(tx, run, ending, slot, defined.rules, now)
             if after.times_through > slot.times_through and run.started_at is not None:
-                gap = times_meanwhile(slot, defined.rules, since=run.started_at, now=now)
-                after = after if gap is None else record_gaps(tx, slot, after, [gap], now)
+                gaps = times_meanwhile(slot, defined.rules, since=run.started_at, now=now)
+                after = record_gaps(tx, slot, after, gaps, now) if gaps else after
             if isinstance(result.settlement, Close) and not result.settlement.stuck and after.wake_run_id == run.run_id:
                 after = after._replace(wake_run_id=None)
+            if isinstance(result.settlement, Close) and result.settlement.outcome in TRIED_AGAIN:
+                after = _served_nothing(after, run, defined.rules, now)
             save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
             slots[run.schedule_id] = after
             settled.append(result._replace(effects=result.effects or _observed(run, result.settlement, slot.name)))
         return settled
 
+    def agent_of(self, tx: Tx, run: Run) -> RunAgent:
+        return PERSONS_COMMAND
+
     def _look(self, tx: Tx, runs: Sequence[Run]) -> dict[int, Slot]:
         names = _slots_of(tx, runs)
-        known = tx.slots.by_names(names.values())
+        known = tx[QuotaSlots].by_names(names.values())
         return {owner: known[name] for owner, name in names.items() if name in known}
 
     def _skipped(self, run: Run, slot: Slot | None, now: Instant) -> Skip | None:
@@ -130,8 +142,8 @@ class WakeRuns:
             return Skip(UNCONFIRMED)  # its last wake was sent and is unconfirmed
         if run.trigger == "manual":
             return None
-        if not defined.rules.enabled or slot.disabled_at is not None or slot.wake_disabled_at is not None:
-            return Skip("disabled")
+        if not may_wake(slot, defined.rules):
+            return Skip(DISABLED)
         return Skip(WARM) if is_warm(slot, now) and slot.pending_at is None else None
 
     def _job(self, run: Run, slot: Slot | None) -> Job | str:
@@ -155,13 +167,26 @@ def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now:
         case Done(output="confirmed"):
             return Settled(Close("succeeded", "finished"), result='{"output":"confirmed"}'), slot
         case Done():
-            tell(tx, slot, "notNeeded", "wake.scheduler.condition-not-ready", f"slot {slot.name}: warm, no wake needed")
+            tell(
+                tx,
+                slot,
+                events.SLOT_NOT_NEEDED,
+                "wake.scheduler.condition-not-ready",
+                f"slot {slot.name}: warm, no wake needed",
+            )
             return Settled(_not_sent(run, slot)), not_needed(slot, rules, now=now)
         case Failed(output="refused", error=error):
             after = advanced(slot, rules, now=now)._replace(wake_error=error, unsent=0)
             if is_second(slot, run.run_id):
                 after = after._replace(is_forced=1, window_until=None)
-            tell(tx, after, "refused", "wake.scheduler.wake-attempt-failed", _failed_text(slot, error), level="error")
+            tell(
+                tx,
+                after,
+                events.SLOT_REFUSED,
+                "wake.scheduler.wake-attempt-failed",
+                _failed_text(slot, error),
+                level="error",
+            )
             return Settled(Close("failed", run.rung, error)), after
         case Failed(output="unreachable", error=error):
             return _did_not_arrive(tx, run, slot, error, now)
@@ -179,16 +204,24 @@ def _settle(tx: Tx, run: Run, ending: Ending, slot: Slot, rules: SlotRules, now:
             return Settled(_alone(run, ending, now)), slot
 
 
+def _served_nothing(slot: Slot, run: Run, rules: SlotRules, now: Instant) -> Slot:
+    """The clock went back while the wake was sent, and then it failed: its times of day lie ahead and are due again."""
+    if slot.times_served is None or rules.times is None:
+        return slot
+    unserved = {at for at in times_of(run, rules.times) if at > now}
+    return with_served(slot, served_ahead(slot) - unserved)
+
+
 def _observed(run: Run, settlement: Settlement, slot: str) -> tuple[Effect, ...]:
     """The observation for the slot's incident after a wake ended or was not sent."""
-    if run.trigger == "manual":
+    if run.trigger == "manual" or (isinstance(settlement, Close) and not settlement.is_observed):
         return ()
     if isinstance(settlement, Wait):
         is_bad, error = settlement.attempt_outcome in ("failed", "timedOut"), settlement.error
     else:
         is_bad, error = settlement.outcome in ERRORS and not settlement.is_cancelled, settlement.error
     if is_bad:
-        said = f"it could not be woken: {error}"
+        said = f"it could not be woken: {error or 'the wake did not end well'}"
         return (Observed(slot_incident(slot), False, run.due_at, run.run_id, said),)
     if isinstance(settlement, Close) and settlement.outcome == "succeeded":
         return (Observed(slot_incident(slot), True, run.due_at, run.run_id, needed=GOOD_NEEDED),)
@@ -199,8 +232,25 @@ def _was_sent(tx: Tx, run: Run, slot: Slot, rules: SlotRules, now: Instant) -> t
     is_manual = run.trigger == "manual"
     after = sent(slot, rules, run.run_id, now=now, is_manual=is_manual)
     name = slot.name
-    tell(tx, after, "woken", "wake.scheduler.wake-attempt-success", f"slot {name}: wake fired", runId=str(run.run_id))
-    tell(tx, after, "pendingSet", "wake.pending-set", runId=str(run.run_id))
+    if not is_manual and not may_wake(slot, rules):  # it was disabled while the wake was sent
+        tell(
+            tx,
+            after,
+            events.SLOT_WOKEN,
+            "wake.scheduler.wake-attempt-success",
+            f"slot {name}: wake fired",
+            run_id=run.run_id,
+        )
+        return Settled(_given_up(run._replace(rung="accepted"), after, DISABLED)), let_go(after)
+    tell(
+        tx,
+        after,
+        events.SLOT_WOKEN,
+        "wake.scheduler.wake-attempt-success",
+        f"slot {name}: wake fired",
+        run_id=run.run_id,
+    )
+    tell(tx, after, events.SLOT_PENDING_SET, "wake.pending-set", run_id=run.run_id)
     until = now + SETTLE_WITHIN if after.window_until is None else after.window_until
     return Settled(Wait(until, CONFIRMING, SENT, "accepted", None)), after
 
@@ -208,13 +258,29 @@ def _was_sent(tx: Tx, run: Run, slot: Slot, rules: SlotRules, now: Instant) -> t
 def _did_not_arrive(tx: Tx, run: Run, slot: Slot, error: str, now: Instant) -> tuple[Settled, Slot]:
     """The same run resends it until it arrives; a manual wake fails immediately."""
     if run.trigger == "manual":
-        tell(tx, slot, "wakeFailed", "wake.scheduler.wake-attempt-failed", _failed_text(slot, error), level="warn")
+        tell(
+            tx,
+            slot,
+            events.SLOT_WAKE_FAILED,
+            "wake.scheduler.wake-attempt-failed",
+            _failed_text(slot, error),
+            level="warn",
+        )
         return Settled(Close("failed", run.rung, error, UNREACHABLE)), slot
     after = not_arrived(slot, error)
     again_at = send_again_at(after, now=now)
     text = f"{_failed_text(slot, error)}; it will be sent again at {format_instant(again_at)}"
-    data = {"error": error, "unsent": after.unsent, "again": format_instant(again_at)}
-    tell(tx, after, "wakeFailed", "wake.scheduler.wake-attempt-failed", text, level="warn", **data)
+    tell(
+        tx,
+        after,
+        events.SLOT_WAKE_FAILED,
+        "wake.scheduler.wake-attempt-failed",
+        text,
+        level="warn",
+        error=error,
+        unsent=after.unsent,
+        again=again_at,
+    )
     return Settled(Wait(again_at, UNREACHABLE, "failed", run.rung, error)), after
 
 
@@ -227,12 +293,11 @@ def _was_not_sent(
     tell(
         tx,
         after,
-        "wakeFailed",
+        events.SLOT_WAKE_FAILED,
         "wake.scheduler.wake-attempt-failed",
         _failed_text(slot, error),
         level=level,  # type: ignore[arg-type]  # one of the two words
         error=error,
-        wakeErrors=after.wake_errors,
     )
     effects: tuple[Effect, ...] = ()
     if after.wake_disabled_at is not None and slot.wake_disabled_at is None:
@@ -248,13 +313,18 @@ def _not_sent(run: Run, slot: Slot) -> Close:
     if slot.sent_run_id != run.run_id:
         return Close("skipped", run.rung, None, WARM)
     return (
-        Close("succeeded", "finished") if slot.pending_at is None else Close("unconfirmed", run.rung, slot.wake_error)
+        Close("succeeded", "finished")
+        if slot.pending_at is None
+        else Close("unconfirmed", run.rung, unconfirmed_error(slot))
     )
 
 
 def _given_up(run: Run, slot: Slot, reason: str) -> Close:
     if reason == UNCONFIRMED:
-        return Close("unconfirmed", run.rung, slot.wake_error)
+        return Close("unconfirmed", run.rung, unconfirmed_error(slot))
+    if slot.sent_run_id == run.run_id and reason != WARM:
+        error = f"a wake was sent, and its slot was {reason} before it was confirmed"
+        return Close("unconfirmed", run.rung, error, reason, is_observed=False)
     if slot.sent_run_id == run.run_id and slot.pending_at is None and reason == WARM:
         return Close("succeeded", "finished")
     if run.error is not None:
@@ -278,13 +348,17 @@ def _alone(run: Run, ending: Ending, now: Instant) -> Settlement:
         case StuckRunEnded():
             return Close("timedOut", run.rung, run.error, "ended after its deadline")
         case Done():
-            return Close("succeeded" if run.rung == "finished" else "unconfirmed", run.rung)
+            if run.rung == "finished":
+                return Close("succeeded", run.rung)
+            return Close("unconfirmed", run.rung, "its slot was removed before the wake was confirmed")
         case Dropped(reason=reason):
             return Close("skipped", run.rung, None, reason)
         case Failed(error=error) | TimedOut(error=error) | Busy(error=error) | Throttled(error=error):
             return Close("failed", run.rung, error)
         case Unconfirmed(error=error):
             return Close("unconfirmed", run.rung, error)
+        case NotBegun():
+            return not_begun(run, ending, now=now)
         case Forgotten(reason=reason, error=error):
             return Close("unknown", run.rung, error, reason)
         case HandedOver():
@@ -311,5 +385,5 @@ def _failed_text(slot: Slot, error: str) -> str:
 
 def _slots_of(tx: Tx, runs: Sequence[Run]) -> dict[int, str]:
     """Slot names by the owner id of their runs."""
-    owners = tx.owners.names({run.schedule_id for run in runs})
+    owners = tx[Owners].names({run.schedule_id for run in runs})
     return {owner: slot for owner, name in owners.items() if (slot := slot_named(name)) is not None}

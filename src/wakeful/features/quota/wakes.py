@@ -1,6 +1,7 @@
 """Handles wake alarms: due wakes become one run of kind `wake`, or a ledger row saying why not."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from wakeful.core.run.runs import Run, Trigger, unplanned
 from wakeful.core.run.transitions import planned
@@ -10,12 +11,17 @@ from wakeful.core.slot.polls import turned_back as poll_turned_back
 from wakeful.core.slot.slot import Slot
 from wakeful.core.slot.wakes import PENDING, Wake, ring, turned_back
 from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Times, next_after, tally
 from wakeful.features.quota.polls import UNUSABLE_EVERY
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, tell
+from wakeful.ports import events
 from wakeful.ports.handlers import Due, RingResult
-from wakeful.ports.slots import ALARM_WAKE
+from wakeful.ports.slots import ALARM_WAKE, QuotaSlots
 from wakeful.ports.store import Tx
+
+TRIED_AGAIN: Final = ("failed", "timedOut", "unknown")
+"""Outcomes of wakes that served nothing."""
 
 
 class WakeAlarms:
@@ -28,19 +34,20 @@ class WakeAlarms:
     def __init__(self, registry: SlotRegistry) -> None:
         self._registry = registry
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Decide every slot whose wake alarm is due."""
-        slots = tx.slots.due(ALARM_WAKE, now=due_by, limit=limit)
+        slots = tx[QuotaSlots].due_by(ALARM_WAKE, now=due_by, limit=limit)
         due = [wake for slot in slots if (wake := self._decide(tx, slot, now, gap_reason)) is not None]
         return RingResult(due, len(slots))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The clock was set back: replan polls and wakes that were planned on a clock that ran ahead."""
-        ids = sorted(slot.slot_id for slot in tx.slots.all() if slot.slot_id > after_id)[:limit]
-        for slot in tx.slots.lock(ids).values():
+        ids = sorted(slot.slot_id for slot in tx[QuotaSlots].all() if slot.slot_id > after_id)[:limit]
+        for slot in tx[QuotaSlots].lock(ids).values():
             defined = self._registry.of(slot)
             if isinstance(defined, Defined):
-                after = poll_turned_back(turned_back(slot, now=now), now=now)
+                kept, served = _void_rows(tx, slot, defined, now)
+                after = poll_turned_back(turned_back(kept, now=now, served=served), now=now)
                 save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
         return ids[-1] if ids else None
 
@@ -61,9 +68,54 @@ class WakeAlarms:
             run = _run(tx, after, rang.wake, now)
             after = after._replace(wake_run_id=run.run_id, last_row_id=run.run_id)
             modes = ", ".join(rang.wake.modes)
-            tell(tx, after, "due", "wake.scheduler.condition-met", f"slot {slot.name}: wake condition met: {modes}")
+            tell(
+                tx,
+                after,
+                events.SLOT_DUE,
+                "wake.scheduler.condition-met",
+                f"slot {slot.name}: wake condition met: {modes}",
+            )
         save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
         return None if run is None else Due(run)
+
+
+def _void_rows(tx: Tx, slot: Slot, defined: Defined, now: Instant) -> tuple[Slot, set[Instant]]:
+    """After the clock went back: rows beyond now that sent nothing are voided, and those that reach past now are
+    shortened. Returns the slot, and the times of day beyond now that a wake served."""
+    times = defined.rules.times
+    if times is None:
+        return slot, set()
+    rows = tx.runs.lock(tx[QuotaSlots].rows_beyond(owner_of(tx, slot.name), after=now)).values()
+    gaps = [row for row in rows if row.outcome in ("skipped", "missed") and not row.attempt]
+    void = [row.run_id for row in gaps if row.planned_at > now]
+    cut = [_cut(row, times, now) for row in gaps if row.planned_at <= now]
+    if void:
+        tx.runs.remove_many(void)
+    if cut:
+        tx.runs.save_many(sorted(cut), grown=[0] * len(cut))
+    served: set[Instant] = set()
+    for row in rows:
+        if row not in gaps and row.trigger != "manual" and row.outcome not in TRIED_AGAIN:
+            served |= {at for at in times_of(row, times) if at > now}
+    return (slot._replace(last_row_id=None) if slot.last_row_id in void else slot), served
+
+
+def times_of(row: Run, times: Times) -> set[Instant]:
+    """The times of day that a wake serves: all that became due until it was sent first."""
+    found: set[Instant] = set()
+    at = next_after(times, row.planned_at - 1)
+    while at is not None and at <= max(row.planned_at, row.started_at or 0):
+        found.add(at)
+        at = next_after(times, at)
+    return found
+
+
+def _cut(row: Run, times: Times, now: Instant) -> Run:
+    """A row that ends now. Missed times are counted again; what was skipped may be on no grid, and stays counted."""
+    if row.outcome != "missed":
+        return row._replace(planned_until=max(now, row.planned_at))
+    counted = tally(times, row.planned_at, now)
+    return row._replace(planned_until=counted.last, instants=counted.count + 1)
 
 
 def _run(tx: Tx, slot: Slot, wake: Wake, now: Instant) -> Run:
@@ -110,8 +162,14 @@ def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Ins
 def _tell_gap(tx: Tx, slot: Slot, gap: Gap) -> None:
     if gap.outcome == "missed":
         text = f"slot {slot.name}: {gap.instants} time(s) of day missed ({gap.reason})"
-        tell(tx, slot, "missed", "wake.scheduler.missed", text, level="warn", count=gap.instants)
+        tell(tx, slot, events.SLOT_MISSED, "wake.scheduler.missed", text, level="warn", count=gap.instants)
     elif gap.reason == PENDING:
-        tell(tx, slot, "suppressed", "wake.scheduler.duplicate-suppressed", f"slot {slot.name}: a wake is pending")
+        tell(
+            tx,
+            slot,
+            events.SLOT_SUPPRESSED,
+            "wake.scheduler.duplicate-suppressed",
+            f"slot {slot.name}: a wake is pending",
+        )
     else:
-        tell(tx, slot, "notNeeded", "wake.scheduler.condition-not-ready")
+        tell(tx, slot, events.SLOT_NOT_NEEDED, "wake.scheduler.condition-not-ready")

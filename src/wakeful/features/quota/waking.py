@@ -6,14 +6,15 @@ from typing import Any, Final
 from wakeful.core.run.results import Done, Failed, Result, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.slot.slot import ReadFailure, Reading
-from wakeful.core.slot.wakes import WARM, is_needed
+from wakeful.core.slot.wakes import WARM, is_needed, may_wake
 from wakeful.features.quota.reading import ReadingRecorder
 from wakeful.features.quota.registry import Defined, SlotRegistry
 from wakeful.features.quota.sharing import Sharing
 from wakeful.features.quota.wake_runs import REFUSED, SENT, UNREACHABLE, WakeSpec
-from wakeful.ports.action import Fire, Ladder
+from wakeful.ports.action import FencedOff, Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.quota import QuotaProvider, WakeFailure
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Store, Tx
 
 PRE_CHECK: Final = "wake.pre-check"
@@ -57,7 +58,7 @@ class WakeAction:
             ended = await self._look(wanted, provider)
             if ended is not None:
                 return ended
-        await ladder.climb("sent")
+        await ladder.climb("sent")  # refused if the slot was disabled meanwhile: that closed the run
         failure = await self._sharing.ask(("wake", provider.mark), lambda: provider.wake(wanted.action, fire, ladder))
         return _result(failure)
 
@@ -70,23 +71,26 @@ class WakeAction:
         if isinstance(reading, ReadFailure):
             return Failed(reading.error, permanent=True, output=REFUSED) if reading.kind == "refused" else None
         now = self._clock.read().now
-        await self._store.write(lambda tx: self._note(tx, wanted.slot, provider.mark, reading))
+        may_go_on = await self._store.write(lambda tx: self._note(tx, wanted.slot, provider.mark, reading))
         self._on_read()
+        if not may_go_on:
+            raise FencedOff(f"slot {wanted.slot} was disabled, and the run of this wake is closed")
         return None if is_needed(reading, now) else Done("claimed", output=WARM)
 
-    def _note(self, tx: Tx, name: str, mark: str, reading: Reading) -> None:
-        known = tx.slots.by_names([name]).get(name)
-        slot = None if known is None else tx.slots.lock([known.slot_id]).get(known.slot_id)
-        if slot is None or slot.key_mark != mark:
-            return
-        defined = self._registry.of(slot)
-        if isinstance(defined, Defined):
-            has_statistics = defined.provider.has_statistics
-            now = self._clock.read().now
-            self._notes.note_reading(tx, slot, defined.rules, reading, now=now, has_statistics=has_statistics)
+    def _note(self, tx: Tx, name: str, mark: str, reading: Reading) -> bool:
+        """Record the reading; returns False if it disabled the slot, which closed this run."""
+        known = tx[QuotaSlots].by_names([name]).get(name)
+        slot = None if known is None else tx[QuotaSlots].lock([known.slot_id]).get(known.slot_id)
+        defined = None if slot is None or slot.key_mark != mark else self._registry.of(slot)
+        if slot is None or not isinstance(defined, Defined):
+            return True
+        has_statistics = defined.provider.has_statistics
+        now = self._clock.read().now
+        after = self._notes.note_reading(tx, slot, defined.rules, reading, now=now, has_statistics=has_statistics)
+        return may_wake(after, defined.rules)
 
     def _provider(self, tx: Tx, name: str) -> QuotaProvider | None:
-        slot = tx.slots.by_names([name]).get(name)
+        slot = tx[QuotaSlots].by_names([name]).get(name)
         defined = None if slot is None else self._registry.of(slot)
         return defined.provider if isinstance(defined, Defined) else None
 

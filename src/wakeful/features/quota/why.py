@@ -9,11 +9,12 @@ from wakeful.core.slot.forecast import PlannedWake
 from wakeful.core.slot.slot import Slot, is_warm
 from wakeful.core.slot.wakes import PENDING, WARM
 from wakeful.core.time.instants import DAY, MINUTE, Duration, Instant
-from wakeful.features.quota.queries import trouble_of, view
+from wakeful.features.quota.queries import SLOT, trouble_of, view
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.upcoming import fates, sending_run
 from wakeful.ports.rows import at_text as _at
 from wakeful.ports.rows import begin_why
+from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 
 LOOK_AHEAD: Final[Duration] = 32 * DAY
@@ -35,10 +36,11 @@ class WhySlot:
         self._registry = registry
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
-        slot = tx.slots.by_names([name]).get(name)
+        slot = tx[QuotaSlots].by_names([name]).get(name)
         facts, row = begin_why(tx, "slot", name, is_known=slot is not None, at=at, now=now)
         if slot is not None:
-            facts |= {key: value for key, value in view(tx, self._registry, slot, now=now).items() if key != "history"}
+            facts |= SLOT.write(view(tx, self._registry, slot, now=now))
+            del facts["history"]
         if at is not None and at <= now:
             return _past(name, row, at), facts
         if slot is None:
@@ -95,9 +97,10 @@ def _unsent(slot: Slot, run: Run) -> str:
     tries = "once" if run.attempt == 1 else f"{run.attempt} times"
     planned = f"The wake of slot {slot.name} planned for {_at(run.planned_at)}"
     if not run.attempt:
-        return f"{planned} waits until {_at(run.next_attempt_at)} ({run.reason})."
+        return f"{planned} waits until {_at(run.next_attempt_at)}{_in_brackets(run.reason)}."
     again = _at(run.next_attempt_at)
-    return f"{planned} was tried {tries} (last error: {run.error}); it will be sent again at {again}."
+    error = "" if run.error is None else f" (last error: {run.error})"
+    return f"{planned} was tried {tries}{error}; it will be sent again at {again}."
 
 
 def _pending(slot: Slot, now: Instant) -> str:
@@ -144,16 +147,24 @@ def _past(name: str, row: Run | None, at: Instant) -> str:
     match row.outcome:
         case "skipped":
             blocker = "" if row.blocked_by is None else f" (run {row.blocked_by})"
-            return f"{wake} was skipped because {_SKIPPED.get(row.reason or '', row.reason)}{blocker}."
+            why = _SKIPPED.get(row.reason or "", row.reason)
+            return f"{wake} was skipped{'' if why is None else f' because {why}'}{blocker}."
         case "missed":
-            return f"{wake} was missed: no process was ticking ({row.reason})."
+            return f"{wake} was missed: no process was ticking{_in_brackets(row.reason)}."
         case "succeeded":
             return f"{wake} was sent at {_at(row.claimed_at)}{tries} and confirmed at {_at(row.ended_at)}."
         case "running" | "waiting":
             until = "" if row.next_attempt_at is None else f" until {_at(row.next_attempt_at)}"
-            return f"{wake} is {row.outcome}{until} ({row.reason or row.rung}{': ' + row.error if row.error else ''})."
+            return f"{wake} is {row.outcome}{until}{_in_brackets(row.reason or row.rung, row.error)}."
         case _:
-            return f"{wake} {_ended(row.outcome)}{tries}: {row.error or row.reason}."
+            why = row.error or row.reason
+            return f"{wake} {_ended(row.outcome)}{tries}{'' if why is None else f': {why}'}."
+
+
+def _in_brackets(*words: str | None) -> str:
+    """What is known of these, in brackets."""
+    known = ": ".join(word for word in words if word is not None)
+    return f" ({known})" if known else ""
 
 
 def _ended(outcome: str) -> str:

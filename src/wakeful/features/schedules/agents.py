@@ -8,7 +8,7 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.compiled import AGENT_LANE, Compiled, read_stored
-from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.run_views import RunView
 from wakeful.ports.store import Tx
 
 SCHEDULES_MAX: Final = 10_000

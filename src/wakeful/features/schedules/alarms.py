@@ -33,9 +33,10 @@ from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, read_stored
 from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.labels import gap_reason_of
-from wakeful.features.schedules.plain import advance, plain_starts
+from wakeful.features.schedules.plain import plain_batches
 from wakeful.features.schedules.resets import followed, informed
 from wakeful.features.schedules.rules import Terms
+from wakeful.ports.claims import Batch
 from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.live import Live
 from wakeful.ports.plain import DueSchedule
@@ -43,6 +44,10 @@ from wakeful.ports.store import ALARM_SCHEDULE, Alarm, Tx
 
 # Gaps that repeat instant after instant extend one row instead of adding one each.
 REPEATING: Final = frozenset({"blocked", "standby", "outside active hours", EXCLUDED})
+
+
+ON_TIME_MAX: Final = 200
+"""Among how many that are due within the grace those are looked for that need no lane."""
 
 
 class ScheduleAlarms:
@@ -59,38 +64,57 @@ class ScheduleAlarms:
         terms: Live[Terms] | None = None,
         is_here: Callable[[Call], bool] | None = None,
         labels: Callable[[], frozenset[str]] = frozenset,
+        is_gated: bool = False,
     ) -> None:
         self._compilations = compilations
         self._jobs = jobs
         self._terms = terms or Live(Terms())
-        self.is_gated = False  # whether a gate may concern every run, so that none is plain
+        self._is_gated = is_gated  # whether a gate may concern every run, so that none is plain
         self._labels = labels  # of this node, as its row in the store says
         self._is_here = is_here  # whether this node has a callable; None: every node has all
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Decide every schedule whose alarm was due by `due_by`, at most `limit` of them. One query finds them by due
         time, then they are split into plain and others, so that neither group delays the other."""
         labels = self._labels()
         rung = _due(tx, labels, due_by, limit)
         if not rung:
             return RingResult((), 0)
+        if len(rung) > late_max and rung[late_max].due_at <= now - GRACE:
+            rung = self._with_what_is_on_time(tx, rung, labels, due_by, now, limit - late_max)
         compiled = self._compilations.of(tx, [(schedule.schedule_id, schedule.version) for schedule in rung])
         # due_by < now: there is no capacity for them
-        is_possible = due_by == now and not self.is_gated and not self._terms.value.is_standby
-        plain = plain_starts(rung, compiled, now, self._is_here, self._terms.value) if is_possible else {}
-        runs = advance(tx, plain, self._jobs) if plain else []
-        if len(plain) == len(rung):
-            return RingResult((), len(rung), plain=runs)
-        others = tx.cadences.lock([schedule.schedule_id for schedule in rung if schedule.schedule_id not in plain])
+        is_possible = due_by == now and not self._is_gated and not self._terms.value.is_standby
+        batches: list[Batch] = []
+        rest = rung
+        if is_possible:
+            batches, rest = plain_batches(
+                tx, rung, compiled, self._jobs, now=now, is_here=self._is_here, terms=self._terms.value
+            )
+        if not rest:
+            return RingResult((), len(rung), plain=batches)
+        others = tx.cadences.lock([schedule.schedule_id for schedule in rest])
         decisions = [
             self._decide(tx, others[schedule.schedule_id], compiled[schedule.schedule_id], now, gap_reason)
-            for schedule in rung
+            for schedule in rest
             if schedule.schedule_id in others
         ]
         decisions = _kept(tx, decisions, labels)
         due = record(tx, decisions, now=now)
         effects = [seen for decision in decisions if (seen := _silence(decision, now)) is not None]
-        return RingResult(due, len(rung), effects=effects, plain=runs)
+        return RingResult(due, len(rung), effects=effects, plain=batches)
+
+    def _with_what_is_on_time(
+        self, tx: Tx, rung: Sequence[DueSchedule], labels: frozenset[str], due_by: Instant, now: Instant, most: int
+    ) -> list[DueSchedule]:
+        """Schedules that are due within the grace and need no lane, at most so many, before those that are late."""
+        due = _due(tx, labels, due_by, ON_TIME_MAX, after=now - GRACE)
+        compiled = self._compilations.of(tx, [(schedule.schedule_id, schedule.version) for schedule in due])
+        on_time = [one for one in due if isinstance(known := compiled[one.schedule_id], Compiled) and not known.lane]
+        first = on_time[:most]
+        known_ids = {schedule.schedule_id for schedule in first}
+        rest = [schedule for schedule in rung if schedule.schedule_id not in known_ids]
+        return [*first, *rest[: len(rung) - len(first)]]
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Replan from now what was planned on a clock that ran ahead; future gaps are voided, completed runs kept."""
@@ -105,7 +129,9 @@ class ScheduleAlarms:
                 _void_gaps(tx, cadence, known, now)
                 anchored, known = anchored_behind(tx, cadence, known, now)
                 compiled[cadence.schedule_id] = known
-                turned.append(turn_back(anchored, informed(tx, known.rules), now=now))
+                through = max(cadence.planned_through, cadence.ran_through)
+                taken = tx.runs.taken(cadence.schedule_id, after=now, until=through)
+                turned.append(turn_back(anchored, informed(tx, known.rules), now=now, taken=taken))
             else:
                 turned.append(cadence._replace(planned_through=now))
         resumed = [after for before, after in zip(cadences, turned, strict=True) if is_turned(before, after)]
@@ -116,8 +142,11 @@ class ScheduleAlarms:
     def recover(self, tx: Tx, *, now: Instant) -> None:
         """Schedules have no side tasks."""
 
-    def replan_zoned(self, tx: Tx, *, after_id: int, limit: int) -> int | None:
-        """Time zone rules changed: recompute the alarms of zoned schedules; returns the last id processed."""
+    def replan_zoned(
+        self, tx: Tx, *, after_id: int, limit: int, concerns: Callable[[Timing], bool] = lambda _: True
+    ) -> tuple[int, list[str]] | None:
+        """Rules of time zones or of cron changed: recompute the alarms of zoned schedules with timings that this
+        concerns; returns the last id processed, and their slugs."""
         schedules = tx.schedules.zoned(after_id=after_id, limit=limit)
         if not schedules:
             return None
@@ -125,12 +154,13 @@ class ScheduleAlarms:
         moved: list[Cadence] = []
         for cadence in tx.cadences.lock([s.schedule_id for s in schedules]).values():
             known = compiled[cadence.schedule_id]
-            if isinstance(known, Compiled):
+            if isinstance(known, Compiled) and concerns(known.rules.timing):
                 moved.append(cadence._replace(next_at=next_after(known.rules.timing, cadence.planned_through)))
         moved.sort()
         tx.cadences.save_many(moved)
         tx.alarms.set_many([alarm_of(cadence, compiled[cadence.schedule_id]) for cadence in moved])
-        return schedules[-1].schedule_id
+        concerned = {cadence.schedule_id for cadence in moved}
+        return schedules[-1].schedule_id, [s.slug for s in schedules if s.schedule_id in concerned]
 
     def _decide(
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
@@ -245,13 +275,15 @@ def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list
     return due
 
 
-def _due(tx: Tx, labels: frozenset[str], due_by: Instant, limit: int) -> list[DueSchedule]:
+def _due(
+    tx: Tx, labels: frozenset[str], due_by: Instant, limit: int, *, after: Instant | None = None
+) -> list[DueSchedule]:
     """Schedules whose alarm is due and that a node with these labels may ring, oldest first."""
-    due = tx.plain.due(now=due_by, limit=limit)
+    due = tx.plain.due(now=due_by, limit=limit, after=after)
     queues = [queue for queue in tx.labelled.queues() if may_take(queue, labels)] if labels else []
     if not queues:
         return due
-    merged = [*due, *tx.labelled.due_schedules(queues, now=due_by, limit=limit)]
+    merged = [*due, *tx.labelled.due_schedules(queues, now=due_by, limit=limit, after=after)]
     return sorted(merged, key=attrgetter("due_at", "schedule_id"))[:limit]
 
 

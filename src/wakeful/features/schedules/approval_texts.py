@@ -5,8 +5,9 @@ with a bar, and what cannot be seen is written out."""
 import json
 import unicodedata
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
+from wakeful.core.returned import returned
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import ACTIONS, decode_definition, definition_to_json
 from wakeful.core.self_scheduling.proposals import Proposal
@@ -25,11 +26,14 @@ _SELECTORS: Final = (range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xE0100
 
 
 class Change(NamedTuple):
-    """A field that a proposal sets; `old` is None for a new schedule, and None is a default."""
+    """A field that a proposal sets."""
 
     field: str
-    old: Any
-    new: Any
+    old: Annotated[Any, "its value now; null: the default, or a new schedule"]
+    new: Annotated[Any, "its value if approved; null: the default"]
+
+
+CHANGE: Final = returned(Change, name="ProposedField")
 
 
 def visible(text: str) -> str:
@@ -67,6 +71,12 @@ def change_lines(changes: Iterable[Change], *, is_new: bool) -> list[str]:
     return lines
 
 
+def difference(change: Change, *, most: int) -> str:
+    """A changed field on one line, each value at most this long."""
+    old, new = (text if len(text) <= most else f"{text[:most]}…" for text in map(_one_line, (change.old, change.new)))
+    return f"{change.field}: {old} → {new}"
+
+
 def _one_line(value: Any) -> str:
     return "(default)" if value is None else "".join(map(_seen, json.dumps(value, ensure_ascii=False)))
 
@@ -82,6 +92,7 @@ def details(proposal: Proposal, before: Definition | None, *, terms: Terms, now:
     """The proposal, line by line; `before` is the schedule it would change."""
     definition = decode_definition(proposal.definition)
     change = "a new schedule" if proposal.schedule_id is None else "a change of"
+    change = "one run of" if proposal.kind == "run" else change
     lines = [f"{proposal.owner} proposes {change} {proposal.slug}", f"when: {describe(definition.timing)}"]
     following = next_n(terms.starting(definition.timing, definition), now, 3)
     if following:

@@ -5,33 +5,32 @@ definition as any other edit; planning starts then. A single time that passed me
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.effects import Deliver, Effect
 from wakeful.core.schedule.cadence import Gap, Plan, begin
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.definition_json import decode_definition, definition_to_json, encode_definition
+from wakeful.core.schedule.definition_json import decode_definition, encode_definition
 from wakeful.core.self_scheduling.proposals import Decision, Ownership, Proposal, code_digest
-from wakeful.core.time.instants import DAY, Instant, format_instant
-from wakeful.core.time.timing import Once, is_past, next_n, resolved, tally
-from wakeful.core.time.timing_words import describe
-from wakeful.features.schedules import commands, owned, queries
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing import Once, is_past, resolved
+from wakeful.features.schedules import commands, owned
 from wakeful.features.schedules.alarms import alarm_of, decided, record
-from wakeful.features.schedules.approval_texts import changes_of, request_text
+from wakeful.features.schedules.approval_texts import request_text
 from wakeful.features.schedules.checks import Conditions, check
 from wakeful.features.schedules.compiled import compile_definition
 from wakeful.features.schedules.owned_stops import forget_removals
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.views import lineage_json
+from wakeful.ports import event_data, events
 from wakeful.ports.changes import Report
 from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import NewSchedule, Tx
 
 MISSED: Final = "approval"
-TIMES_SHOWN: Final = 5
-ESTIMATED: Final = 30 * DAY
 
 
 class WrongCode(NotFound):
@@ -62,7 +61,7 @@ def asking(
 
 
 def proposal_by_id(tx: Tx, proposal_id: str) -> Proposal:
-    proposal = tx.proposals.get(proposal_id)
+    proposal = tx[AgentProposals].get(proposal_id)
     if proposal is None:
         raise NotFound(f"there is no proposal {proposal_id!r}; see wakeful approvals")
     return proposal
@@ -70,9 +69,9 @@ def proposal_by_id(tx: Tx, proposal_id: str) -> Proposal:
 
 def proposal_by_code(tx: Tx, code: str, *, now: Instant) -> Proposal:
     """The proposal that was shown with this code; a code is used once."""
-    for pending in tx.proposals.pending(now=now):
+    for pending in tx[AgentProposals].pending(now=now):
         if pending.code_digest is not None and pending.code_digest == code_digest(code, pending):
-            proposal = tx.proposals.get(pending.proposal_id)
+            proposal = tx[AgentProposals].get(pending.proposal_id)
             if proposal is not None:
                 return proposal
     raise WrongCode(
@@ -94,16 +93,16 @@ def decide(
     status = proposal.status_at(now)
     if status != "pending":
         raise Conflict(f"proposal {proposal.proposal_id} was {status}; it cannot be decided again")
-    tx.ownerships.lock(proposal.owner)
+    tx[Ownerships].lock_owner(proposal.owner)
     is_missed, before = False, base_of(tx, proposal)
     if decision == "approve":
         is_missed = _apply(tx, proposal, conditions, hooks, now)
         forget_removals(tx, proposal, now=now)
     status = "approved" if decision == "approve" else "rejected"
     closed = proposal._replace(status=status, decided_at=now, decided_by=by, code_digest=None)
-    tx.proposals.save([closed])
-    data = {"proposalId": closed.proposal_id, "owner": closed.owner, "decision": status, "by": by}
-    tx.report(Report("schedules", "decided", data, slug=closed.slug))
+    tx[AgentProposals].save_many([closed])
+    decided = event_data.Decided(closed.proposal_id, closed.owner, status, by)
+    tx.report(Report(events.SCHEDULE_DECIDED, decided, slug=closed.slug))
     return Decided(closed, is_missed, before)
 
 
@@ -111,6 +110,9 @@ def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHook
     """Write the proposed definition; returns whether its only time has passed."""
     definition = decode_definition(proposal.definition)
     existing = tx.schedules.by_slugs([proposal.slug]).get(proposal.slug)
+    if proposal.kind == "run" and existing is not None and existing.schedule_id == proposal.schedule_id:
+        commands.force_once(tx, proposal.slug, now=now)
+        return False
     if proposal.schedule_id is not None and (
         existing is None or existing.schedule_id != proposal.schedule_id or existing.version != proposal.base_version
     ):
@@ -128,8 +130,8 @@ def _apply(tx: Tx, proposal: Proposal, conditions: Conditions, hooks: EngineHook
     if isinstance(put, Invalid):
         raise put
     if put.is_created:
-        tx.ownerships.add(_ownership(proposal, put.schedule_id, now))
-    else:
+        tx[Ownerships].put(_ownership(proposal, put.schedule_id, now))
+    elif tx[Ownerships].among([put.schedule_id]):  # a person's schedule stays a person's
         owned.deepen(tx, put.schedule_id, proposal.depth)
     return False
 
@@ -148,7 +150,7 @@ def _write_missed(tx: Tx, proposal: Proposal, definition: Definition, now: Insta
     over = cadence._replace(planned_through=at, next_at=None, state="done", state_at=now)
     plan = Plan((Gap(at, at, 1, "missed", MISSED),), over)
     record(tx, [decided(plan, compiled, cadence)], now=now)
-    tx.ownerships.add(_ownership(proposal, schedule_id, now))
+    tx[Ownerships].put(_ownership(proposal, schedule_id, now))
 
 
 def _ownership(proposal: Proposal, schedule_id: int, now: Instant) -> Ownership:
@@ -164,47 +166,3 @@ def base_of(tx: Tx, proposal: Proposal) -> Definition | None:
         return None
     schedule = tx.schedules.by_ids([proposal.schedule_id]).get(proposal.schedule_id)
     return None if schedule is None else decode_definition(schedule.definition)
-
-
-def proposal_json(
-    proposal: Proposal, before: Definition | None, *, terms: Terms, now: Instant, estimate: float | None = None
-) -> dict[str, Any]:
-    """The JSON shape of a proposal."""
-    definition = decode_definition(proposal.definition)
-    after = next_n(terms.starting(definition.timing, definition), now, TIMES_SHOWN)
-    return {
-        "id": proposal.proposal_id,
-        "owner": proposal.owner,
-        "slug": proposal.slug,
-        "change": "create" if proposal.schedule_id is None else "edit",
-        "definition": definition_to_json(definition),
-        "changes": [change._asdict() for change in changes_of(proposal, before)],
-        "understood": describe(definition.timing),
-        "note": proposal.note,
-        "next": [format_instant(at) for at in after],
-        "estimate": estimate,
-        "lineage": lineage_json(proposal.lineage),
-        "status": proposal.status_at(now),
-        "askedAt": format_instant(proposal.asked_at),
-        "expiresAt": format_instant(proposal.expires_at),
-    }
-
-
-def estimate_of(tx: Tx, proposal: Proposal, *, terms: Terms, now: Instant) -> float | None:
-    """The estimated cost for 30 days: the planned runs, at the recorded mean of the schedule it changes or comes from.
-    None if no cost is known."""
-    slug = proposal.slug if proposal.schedule_id is not None else proposal.run_slug
-    mean = None if slug is None else mean_cost(tx, slug, now=now)
-    definition = decode_definition(proposal.definition)
-    runs = tally(terms.starting(definition.timing, definition), now, now + ESTIMATED).count
-    return None if mean is None else mean * runs
-
-
-def mean_cost(tx: Tx, slug: str, *, now: Instant) -> float | None:
-    """The mean cost of the runs of the last 30 days that reported one."""
-    try:
-        stats = queries.stats(tx, slug, since=max(0, now - ESTIMATED), now=now, terms=Terms())
-    except NotFound:
-        return None
-    ran = sum(count for outcome, count in stats.counts.items() if outcome not in ("skipped", "missed"))
-    return None if stats.cost is None or not ran else stats.cost / ran

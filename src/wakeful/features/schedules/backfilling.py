@@ -12,7 +12,7 @@ regular runs (`engine.running.Runner.backfill_count`), so that it never delays o
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from wakeful.core.errors import refuse
 from wakeful.core.refusals import Conflict, NotFound
@@ -24,7 +24,9 @@ from wakeful.core.time.timing import AfterReset, Manual, Timing, instants_after
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.compiled import KIND, Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.backfills import ALARM_BACKFILL, Backfill, BackfilledRun, BackfillTrigger
+from wakeful.ports import events
+from wakeful.ports.backfills import ALARM_BACKFILL, Backfill, BackfilledRun, BackfilledRuns, Backfills, BackfillTrigger
+from wakeful.ports.event_data import Counted
 from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.store import Alarm, Report, Schedule, Tx, run_alarm
 
@@ -43,6 +45,22 @@ class Wanted(NamedTuple):
 
     schedule: Schedule
     instants: tuple[Instant, ...]
+
+
+class PastInstants(NamedTuple):
+    """How many past instants are run, one after another, or would be."""
+
+    instants: int
+    by_slug: Annotated[dict[str, int], "the same by schedule"]
+    estimate: Annotated[
+        float | None, "what they may cost in US dollars, from recorded costs; null: unknown; 0: no prompts"
+    ]
+
+
+class StoppedBackfill(NamedTuple):
+    """How many instants will not be run."""
+
+    left: int
 
 
 def backfill_of(tx: Tx, slug: str, *, since: Instant, until: Instant, terms: Terms, now: Instant) -> Wanted:
@@ -84,19 +102,19 @@ def start(tx: Tx, wanted: Wanted, trigger: BackfillTrigger, *, now: Instant, by:
         return
     schedule_id, written = wanted.schedule.schedule_id, json.dumps(wanted.instants)
     row = Backfill(0, schedule_id, trigger, written, 0, None, "active", by, now, None)
-    backfill_id = tx.backfills.add(row)
+    backfill_id = tx[Backfills].add_new(row)
     tx.alarms.set_many([_alarm(backfill_id, now)])
-    data = {"count": len(wanted.instants), "by": by}
-    tx.report(Report("schedules", "backfillStarted", data, slug=wanted.schedule.slug))
+    data = Counted(len(wanted.instants), by)
+    tx.report(Report(events.SCHEDULE_BACKFILL_STARTED, data, slug=wanted.schedule.slug))
 
 
 def stop(tx: Tx, slug: str, *, now: Instant) -> int:
     """Stop the backfills of a schedule; returns how many instants will not run. A run in progress finishes."""
     schedule = queries.find(tx, slug)
     left = 0
-    for row in tx.backfills.lock_active(schedule.schedule_id):
+    for row in tx[Backfills].lock_active(schedule.schedule_id):
         left += len(json.loads(row.instants)) - row.cursor
-        tx.backfills.save(row._replace(state="stopped", ended_at=now))
+        tx[Backfills].save(row._replace(state="stopped", ended_at=now))
         tx.alarms.remove_many(ALARM_BACKFILL, [row.backfill_id])
     return left
 
@@ -123,7 +141,7 @@ def replay(tx: Tx, run_id: int, *, now: Instant) -> int:
     original, schedule = replayable(tx, run_id)
     run = _new_run(tx, schedule, original.planned_at, "replay", now)
     tx.runs.add_many([run])
-    tx.backfills.add_run(BackfilledRun(run.run_id, run.schedule_id, run.planned_at, run_id))
+    tx[BackfilledRuns].add(BackfilledRun(run.run_id, run.schedule_id, run.planned_at, run_id))
     tx.alarms.set_many([run_alarm(run, now)])
     return run.run_id
 
@@ -135,17 +153,17 @@ class BackfillAlarms:
     is_always_asked = False
     brings_runs = True
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
-        room = 0 if due_by < now else min(BACKFILLS_MAX - tx.backfills.open_runs(), limit)
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
+        room = 0 if due_by < now else min(BACKFILLS_MAX - tx[Backfills].open_runs(), limit)
         if room <= 0:
             return RingResult((), 0, full=[ALARM_BACKFILL], again_at=now + PACE)
-        rows = tx.backfills.due(now=now, limit=room)
+        rows = tx[Backfills].due(now=now, limit=room)
         due = [Due(run) for row in rows if (run := self._step(tx, row, now)) is not None]
         return RingResult(due, len(rows))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """Alarms of a clock that was ahead are due now."""
-        tx.alarms.set_many([_alarm(backfill_id, now) for backfill_id in tx.backfills.active()])
+        tx.alarms.set_many([_alarm(backfill_id, now) for backfill_id in tx[Backfills].active()])
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
@@ -164,12 +182,12 @@ class BackfillAlarms:
         is_gone = schedule is None or schedule.deleted_at is not None
         if row.state != "active" or is_gone or row.cursor >= len(instants) or schedule is None:
             state = "stopped" if is_gone and row.state == "active" else row.state
-            tx.backfills.save(row._replace(state="done" if state == "active" else state, ended_at=now))
+            tx[Backfills].save(row._replace(state="done" if state == "active" else state, ended_at=now))
             tx.alarms.remove_many(ALARM_BACKFILL, [row.backfill_id])
             return None
         run = _new_run(tx, schedule, instants[row.cursor], row.trigger, now)
-        tx.backfills.add_run(BackfilledRun(run.run_id, run.schedule_id, run.planned_at, None))
-        tx.backfills.save(row._replace(cursor=row.cursor + 1, open_run_id=run.run_id))
+        tx[BackfilledRuns].add(BackfilledRun(run.run_id, run.schedule_id, run.planned_at, None))
+        tx[Backfills].save(row._replace(cursor=row.cursor + 1, open_run_id=run.run_id))
         tx.alarms.set_many([_alarm(row.backfill_id, now + PACE)])
         return run
 
@@ -240,7 +258,7 @@ def _not_requested(tx: Tx, schedule: Schedule, instants: Sequence[Instant]) -> t
     if not instants:
         return ()
     taken = _run_by_requests(tx, schedule.schedule_id, instants[0], instants[-1])
-    for request in tx.backfills.lock_active(schedule.schedule_id):
+    for request in tx[Backfills].lock_active(schedule.schedule_id):
         taken |= set(json.loads(request.instants)[request.cursor :])
     return tuple(at for at in instants if at not in taken)
 
@@ -251,6 +269,6 @@ def _is_run(tx: Tx, schedule_id: int, instant: Instant) -> bool:
 
 def _run_by_requests(tx: Tx, schedule_id: int, first: Instant, last: Instant) -> set[Instant]:
     """The instants from `first` to `last` that a backfill or a replay runs or ran successfully."""
-    made = tx.backfills.runs_between(schedule_id, first=first, last=last)
+    made = tx[BackfilledRuns].between(schedule_id, first=first, last=last)
     rows = tx.runs.lock([row.run_id for row in made])
     return {row.planned_at for row in rows.values() if row.outcome not in _RETRIED}

@@ -22,7 +22,7 @@ from wakeful.core.time.timing_words import describe
 from wakeful.core.time.zones import DAY_SECONDS, wall_to_second
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at, wanted
+from wakeful.features.schedules.upcoming import NONE, ahead_of, open_runs, ran_ahead, shown_at, wanted
 from wakeful.ports.store import ALARM_SCHEDULE, Schedule, Tx
 
 AHEAD: Final[Duration] = 28 * DAY
@@ -60,12 +60,11 @@ def schedule_entries(tx: Tx, *, now: Instant, terms: Terms) -> Entries:
     is_cut = len(ids) == SCHEDULES_MAX
     if is_cut:
         until = tx.alarms.by_refs(ALARM_SCHEDULE, ids[-1:])[ids[-1]].due_at or until
-    schedules, opened = tx.schedules.by_ids(ids), open_runs(tx, cadences)
+    schedules, opened, ran = tx.schedules.by_ids(ids), open_runs(tx, cadences), ran_ahead(tx, cadences)
     entries: list[Entry] = []
     for cadence in cadences:
         schedule = schedules[cadence.schedule_id]
-        walked = islice(ahead_of(schedule, cadence, opened, now, terms), _WALKED_MAX)
-        first = next((instant for instant, is_started in walked if is_started), None)
+        first = next(ahead_of(schedule, cadence, opened, now, terms, ran.get(schedule.schedule_id, NONE)), None)
         if first is not None and first.due_at <= until:
             since = max(schedule.created_at + 1, cadence.resume_at or 0)
             entries += _of_schedule(schedule, first, terms, since=since, now=now, until=until)

@@ -9,8 +9,10 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.results import Cancelled
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
+from wakeful.engine.cancels import CancelRequest, Cancels
 from wakeful.engine.settling import conclude
-from wakeful.ports.cancels import CancelRequest
+from wakeful.ports import events
+from wakeful.ports.event_data import CancelRequested
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Report, Tx
 
@@ -31,8 +33,8 @@ def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "
         stuck = "; part of it could not be stopped" if run.stuck else ""
         raise Conflict(f"run {run_id} has already ended: {run.outcome}{stuck}")
     _refuse_awaited(tx, run)
-    tx.cancels.add(CancelRequest(run_id, now, by))
-    tx.report(Report("runs", "cancelRequested", {"runId": str(run_id), "by": by}))
+    tx[Cancels].add_first(CancelRequest(run_id, now, by))
+    tx.report(Report(events.RUN_CANCEL_REQUESTED, CancelRequested(run_id, by)))
     if run.outcome == "waiting":
         conclude(tx, hooks, keeper, locked, [(run, Cancelled())], now=now)
 

@@ -10,6 +10,7 @@ from wakeful.core.run.runs import rung_index
 from wakeful.core.schedule.actions import Call, Command, Dispatch, Event, Http, Prompt
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.exclude import in_zone
+from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.excluded_days import ExcludedDays, is_excluded, local_day
 from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_duration, format_instant
 from wakeful.core.time.spacing import clamped, shortest_gap
@@ -18,6 +19,10 @@ from wakeful.ports.action import Action
 from wakeful.ports.handlers import DefinitionCheck
 
 MINIMUM_INTERVAL: Final = "Minimum interval is "
+MINIMUM_INTERVAL_CURE: Final = (
+    " for an agent, because turns cost money; lower limits.agent_interval_min in wakeful.toml"
+)
+"""Follows the wording that clients depend on, in every message for people."""
 FIELD_OF_ACTION: Final[Mapping[type[Any], str]] = {
     Prompt: "prompt",
     Command: "command",
@@ -74,7 +79,7 @@ def check(definition: Definition, conditions: Conditions, *, now: Instant) -> Ch
     if isinstance(definition.action, Prompt) and definition.check is None:
         gap = shortest_gap(definition.timing)
         if gap is not None and gap < limits.agent_interval_min:
-            errors.append(FieldError("schedule", minimum_interval_text(limits.agent_interval_min)))
+            errors.append(too_often(limits.agent_interval_min))
     if errors:
         raise Invalid(*errors)
     refusal = _excluded_instant(definition, excluded(definition))
@@ -93,6 +98,25 @@ def refuse_past(definition: Definition, now: Instant) -> None:
         raise Invalid(FieldError("expiresAt", f"is in the past (now is {format_instant(now)}); give a later time"))
     if is_past(definition.timing, now):
         raise Invalid(FieldError("schedule.at", f"is in the past (now is {format_instant(now)}); give a later time"))
+
+
+def refuse_short_lateness(definition: Definition) -> None:
+    """Refuse a limit that no run can exceed: within the grace period, a run is on time."""
+    limit = definition.lateness_max
+    if limit is not None and limit < GRACE:
+        grace = format_duration(GRACE)
+        raise Invalid(
+            FieldError(
+                "maxLateness",
+                f"{format_duration(limit)} is too short: a run that begins within {grace} of its time is never late; "
+                f"write at least {grace}, or leave it out",
+            )
+        )
+
+
+def too_often(minimum: Duration) -> FieldError:
+    """The refusal of an agent's schedule that would run more often than the limit, with its cure."""
+    return FieldError("schedule", minimum_interval_text(minimum) + MINIMUM_INTERVAL_CURE)
 
 
 def minimum_interval_text(minimum: Duration) -> str:

@@ -21,7 +21,7 @@ from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import alarm_of, decided, record, rings_at, taken_ahead
-from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past
+from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past, refuse_short_lateness
 from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, compile_new, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
@@ -80,14 +80,24 @@ def _refused(
     for index, (item, (_, _, model)) in enumerate(zip(checked, encoded, strict=True)):
         if model is accepted and item.refusal is None:
             continue
-        try:
-            refuse_past(model, now)
-            refuse_excluded(item)
-            _refuse_unknown(tx, model, hooks)
+        refused = refusal_of(tx, item._replace(definition=model), hooks=hooks, now=now)
+        if refused is None:
             accepted = model
-        except Invalid as refused:
+        else:
             refusals[index] = refused
     return refusals
+
+
+def refusal_of(tx: Tx, checked: Checked, *, hooks: EngineHooks, now: Instant) -> Invalid | None:
+    """Why a new definition would be refused at this time; None if it would be written."""
+    try:
+        refuse_past(checked.definition, now)
+        refuse_excluded(checked)
+        refuse_short_lateness(checked.definition)
+        _refuse_unknown(tx, checked.definition, hooks)
+    except Invalid as refused:
+        return refused
+    return None
 
 
 def _rows(encoded: Sequence[Encoded], now: Instant) -> list[NewSchedule]:
@@ -310,7 +320,7 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     compiled = compile_definition(schedule.schedule_id, version, definition)
     if is_changed:
         # Before anything is written, so that one definition in a batch can be refused alone.
-        _refuse_past_edit(schedule, compiled, checked, now)
+        _refuse_edit(schedule, compiled, checked, now)
         _refuse_unknown(tx, definition, hooks)
         leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
@@ -387,14 +397,17 @@ def _place_elsewhere(tx: Tx, schedule: Schedule, compiled: Compiled) -> None:
     tx.alarms.set_many([run_alarm(run, alarms[run.run_id].due_at) for run in moved if run.run_id in alarms])
 
 
-def _refuse_past_edit(schedule: Schedule, compiled: Compiled, checked: Checked, now: Instant) -> None:
-    """Refuse moving a single instant into the past or to an excluded day; an unchanged one may lie there."""
+def _refuse_edit(schedule: Schedule, compiled: Compiled, checked: Checked, now: Instant) -> None:
+    """Refuse moving a single instant into the past or to an excluded day, and a limit of lateness that is too short.
+    What is stored may stay."""
     before = read_stored(schedule.schedule_id, schedule.version, schedule.definition)
     if not (isinstance(before, Compiled) and before.rules.timing == compiled.rules.timing):
         refuse_past(compiled.model, now)
         refuse_excluded(checked)
     elif before.model.exclude != compiled.model.exclude:
         refuse_excluded(checked)
+    if not (isinstance(before, Compiled) and before.model.lateness_max == compiled.model.lateness_max):
+        refuse_short_lateness(compiled.model)
 
 
 def _hold(tx: Tx, slug: str) -> tuple[Schedule, Cadence]:

@@ -18,7 +18,7 @@ from wakeful.core.schedule.definition_json import (
     under_slug,
 )
 from wakeful.core.schedule.labels import queue_of
-from wakeful.core.schedule.plain import is_plain
+from wakeful.core.schedule.plain import is_plain, starts_plainly
 from wakeful.core.time.timing import AfterReset
 from wakeful.ports.store import Schedule, Tx
 from wakeful.ports.version_cache import VersionCache
@@ -48,6 +48,7 @@ class Compiled(NamedTuple):
     policy: Policy
     lane: str | None
     is_plain: bool
+    starts_plainly: bool
     run_on: str | None = None  # the queue of its alarm and runs (`core.schedule.labels`)
 
     @property
@@ -83,7 +84,8 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     lane = None if definition.check is not None else lane_of(definition)
     rules, policy = rules_of(definition, schedule_id), policy_of(definition)
     queue = queue_of(definition.run_on)
-    return Compiled(schedule_id, version, definition.slug, definition, rules, policy, lane, is_plain(definition), queue)
+    plain, start = is_plain(definition), starts_plainly(definition)
+    return Compiled(schedule_id, version, definition.slug, definition, rules, policy, lane, plain, start, queue)
 
 
 def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
@@ -160,8 +162,8 @@ def _shared(members: str) -> Compiled:
 
 def _under(shared: Compiled, schedule_id: int, version: int, slug: str) -> Compiled:
     """The same definition for another schedule."""
-    _, _, _, model, rules, policy, lane, is_plain, run_on = shared
-    return Compiled(schedule_id, version, slug, model, rules, policy, lane, is_plain, run_on)
+    _, _, _, model, rules, policy, lane, plain, start, run_on = shared
+    return Compiled(schedule_id, version, slug, model, rules, policy, lane, plain, start, run_on)
 
 
 def calendar_named(schedule: Schedule) -> str | None:

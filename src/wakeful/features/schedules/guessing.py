@@ -7,6 +7,8 @@ from typing import Final
 from wakeful.core.refusals import Conflict
 from wakeful.core.self_scheduling.guesses import Guesses, after_wrong, current, is_locking, waits_until
 from wakeful.core.time.instants import Instant, format_instant
+from wakeful.features.schedules.proposal_rows import AgentProposals
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 
 KEY: Final = "approvals:wrong-codes"
@@ -28,8 +30,8 @@ def count_wrong(tx: Tx, sender: str, *, now: Instant) -> str:
     if not is_locking(guesses, now):
         _write(tx, guesses)
         return ""
-    out = [row for row in tx.proposals.pending(now=now) if row.code_digest is not None]
-    tx.proposals.save([row._replace(code_digest=None) for row in out])
+    out = [row for row in tx[AgentProposals].pending(now=now) if row.code_digest is not None]
+    tx[AgentProposals].save_many([row._replace(code_digest=None) for row in out])
     _write(tx, current(guesses, now))
     return (
         f". After too many wrong codes, all open codes ({len(out)}) are locked; decide on the command line"
@@ -39,8 +41,8 @@ def count_wrong(tx: Tx, sender: str, *, now: Instant) -> str:
 
 
 def _read(tx: Tx) -> dict[str, Guesses]:
-    return {sender: Guesses(*fields) for sender, fields in json.loads(tx.meta.get(KEY) or "{}").items()}
+    return {sender: Guesses(*fields) for sender, fields in json.loads(tx[Meta].value(KEY) or "{}").items()}
 
 
 def _write(tx: Tx, guesses: Mapping[str, Guesses]) -> None:
-    tx.meta.set(KEY, json.dumps(guesses))
+    tx[Meta].set(KEY, json.dumps(guesses))

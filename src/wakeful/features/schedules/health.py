@@ -7,7 +7,7 @@ write: `is_writable` makes a harmless one, with a time limit.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.labels import named
@@ -20,13 +20,14 @@ from wakeful.core.time.instants import (
     Instant,
     format_duration,
     format_instant,
-    format_optional,
 )
+from wakeful.engine.incident_rows import Incidents
 from wakeful.engine.limits import manual_max
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.labels import has_node
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.clock import Clock
+from wakeful.ports.meta import Meta
 from wakeful.ports.names import names_of
 from wakeful.ports.outbox import ALARM_DELIVERY, ALARM_INCIDENT, ALARM_PING
 from wakeful.ports.store import ALARM_RUN, Node, Store, StoreUnavailable, Tx
@@ -55,14 +56,6 @@ class Finding:
     sentence: str
     cure: str | None = None
     slugs: Sequence[str] = ()  # the schedules concerned, the first few
-
-    def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"name": self.name, "level": self.level, "sentence": self.sentence}
-        if self.cure is not None:
-            out["cure"] = self.cure
-        if self.slugs:
-            out["slugs"] = list(self.slugs)
-        return out
 
 
 def worst(findings: Sequence[Finding]) -> Level:
@@ -98,24 +91,6 @@ class Health:
         """Whether a node ticks."""
         return bool(self.nodes)
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "level": self.level,
-            "now": format_instant(self.now),
-            "isTicking": self.is_alive,
-            "lastTick": format_optional(self.last_tick_at),
-            "lastTickAgeMs": None if self.last_tick_at is None else max(self.now - self.last_tick_at, 0),
-            "lagMs": self.lag,
-            "running": self.running,
-            "waiting": self.waiting,
-            "failing": self.failing,
-            "late": self.late,
-            "stuck": self.stuck,
-            "overdueMs": self.overdue,
-            "nodes": len(self.nodes),
-            "findings": [finding.to_json() for finding in self.findings],
-        }
-
 
 def health(tx: Tx, *, now: Instant) -> Health:
     """Run all checks, at a cost independent of the number of healthy schedules."""
@@ -138,7 +113,7 @@ def health(tx: Tx, *, now: Instant) -> Health:
         _parked(tx, waiting),
         _labels(tx, live, now),
         *(of_schedules := _schedules(tx, now)).findings,
-        _incidents(incidents := sum(row.stage != "watched" for row in tx.incidents.open())),
+        _incidents(incidents := sum(row.stage != "watched" for row in tx[Incidents].open())),
         _lone_nodes(nodes, now),
         _terms(live),
     ]
@@ -166,7 +141,7 @@ async def is_writable(store: Store, clock: Clock, *, within: Duration = WRITE_WI
 
     async def probe() -> None:
         try:
-            await store.write(lambda tx: tx.meta.set(PROBE, str(now)))
+            await store.write(lambda tx: tx[Meta].set(PROBE, str(now)))
         finally:
             ended.set()
 
@@ -351,8 +326,8 @@ def _named(name: str, slugs: Sequence[str], none: str, state: str, cure: str) ->
     return Finding(name, "warn", f"{count} {state}: {named}", cure, slugs[:NAMED_MAX])
 
 
-def _slugs(tx: Tx, runs: Sequence[Run]) -> list[str]:
-    return sorted(names_of(tx, {run.schedule_id for run in runs[:NAMED_MAX]}).values())
+def _slugs(tx: Tx, runs: Sequence[Run]) -> Sequence[str]:
+    return sorted(names_of(tx, {run.schedule_id for run in runs[:NAMED_MAX]}).values()) or ()
 
 
 def _ago(length: Duration) -> str:

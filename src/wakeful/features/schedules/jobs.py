@@ -6,11 +6,12 @@ from typing import TypeAlias
 from wakeful.core.run.runs import Run, idempotency_key, occurrence_key
 from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.pre_check import CHECK_TIMEOUT, CheckSpec
-from wakeful.core.time.instants import MINUTE, Instant
+from wakeful.core.time.instants import MINUTE
 from wakeful.features.schedules.checking import spec_of
-from wakeful.features.schedules.compiled import KIND, Broken, Compiled
+from wakeful.features.schedules.compiled import Broken, Compiled
 from wakeful.ports.action import Fire
-from wakeful.ports.handlers import Job, PlainRun
+from wakeful.ports.claims import Claim
+from wakeful.ports.handlers import Job
 
 # The URL for a run's receipt; None if this process does not listen.
 ReceiptUrl: TypeAlias = Callable[[int], str | None]
@@ -36,13 +37,16 @@ class Jobs:
             fire = fire._replace(cost_max=definition.budget.per_run)
         return Job(spec, fire, definition.timeout, compiled.policy.on_crash)
 
-    def of_plain(self, run_id: int, compiled: Compiled, instant: Instant, due_at: Instant) -> PlainRun:
-        """The run of an instant that takes the plain path: its first attempt."""
-        schedule_id, version, slug, model, _, policy, lane, _, _ = compiled
-        key = occurrence_key(self._store_id, schedule_id, instant)
-        receipt = self._receipt(run_id, model.action)
-        fire = Fire(run_id, schedule_id, slug, instant, due_at, "schedule", 1, key, receipt)
-        return PlainRun(KIND, version, lane, Job(model.action, fire, model.timeout, policy.on_crash))
+    def of_plain(self, claim: Claim) -> Job:
+        """What a run performs that takes the plain path: its first attempt."""
+        compiled: Compiled = claim.compiled
+        planned_at, model = claim.batch.planned_at, compiled.model
+        key = occurrence_key(self._store_id, claim.schedule_id, planned_at)
+        receipt = self._receipt(claim.run_id, model.action)
+        fire = Fire(
+            claim.run_id, claim.schedule_id, compiled.slug, planned_at, claim.batch.due_at, "schedule", 1, key, receipt
+        )
+        return Job(model.action, fire, model.timeout, compiled.policy.on_crash)
 
     def _receipt(self, run_id: int, spec: object) -> str | None:
         """A function that is called in this process has no use for a receipt, and signing one takes a while."""

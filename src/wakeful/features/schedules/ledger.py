@@ -5,13 +5,15 @@ continues. A time is found by bisecting the ids, because they grow with time.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Final, NamedTuple
 
+from wakeful.core.returned import At, RunCursor, kind_of_object
 from wakeful.core.run.runs import ERRORS, Outcome, Run
 from wakeful.core.time.instants import INSTANT_MAX, Instant
 from wakeful.features.schedules import queries
-from wakeful.features.schedules.views import RunView
+from wakeful.features.schedules.run_views import RUN, RunView
 from wakeful.ports.names import names_of
 from wakeful.ports.store import Tx
 
@@ -39,10 +41,10 @@ class Search(NamedTuple):
 
 
 class SearchPage(NamedTuple):
-    """Rows of the ledger, and the id to continue before; None if there are no more."""
+    """A page of the ledger, newest first."""
 
-    runs: list[RunView]
-    next: int | None
+    runs: list[Annotated[RunView, kind_of_object(RUN)]]
+    next: Annotated[RunCursor, "cursor of the next page; null on the last page"]
 
 
 def search(tx: Tx, wanted: Search, *, limit: int, before_id: int | None) -> SearchPage:
@@ -96,19 +98,23 @@ def _id_after(tx: Tx, at: Instant) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """A summary since a given time: instants by outcome, and the runs that failed or have a reply."""
+    """What happened since the last visit."""
 
-    counts: Counter[str] = field(default_factory=Counter)
-    listed: list[RunView] = field(default_factory=list)
-    is_cut: bool = False  # there was more than is counted
+    since: At
+    counts: Annotated[Mapping[Outcome, int], "instants by outcome, among the newest 200 rows"]
+    failed: Annotated[int, "how many of them failed"]
+    is_cut: Annotated[bool, "whether there was more than is counted"]
+    runs: Annotated[list[Annotated[RunView, kind_of_object(RUN)]], "the newest that failed or have a reply"]
 
 
 def happened_since(tx: Tx, since: Instant, *, listed_max: int) -> Happened:
     """Summarize what happened since `since`. Reads the newest rows only, so the cost is the same for any time."""
     rows = tx.runs.page(limit=HAPPENED_MAX)
     recent = [row for row in rows if (row.ended_at or happened_at(row)) >= since and not row.is_open]
-    counts: Counter[str] = Counter()
+    counts: Counter[Outcome] = Counter()
     for row in recent:
         counts[row.outcome] += row.instants
     listed = [row for row in recent if row.outcome in ERRORS or '"reply"' in (row.result or "")]
-    return Happened(counts, queries.run_views(tx, listed[:listed_max]), len(recent) == HAPPENED_MAX)
+    failed = sum(counts[outcome] for outcome in ERRORS)
+    is_cut = len(recent) == HAPPENED_MAX
+    return Happened(since, counts, failed, is_cut, queries.run_views(tx, listed[:listed_max]))

@@ -5,13 +5,11 @@ An agent sees and changes what it owns. A new schedule, or a change of one, pass
 becomes a proposal that a person decides on (`approvals`). All of it happens in one transaction under the agent's lock.
 """
 
-import json
 from collections.abc import Callable, Collection
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.core.errors import Invalid
 from wakeful.core.refusals import Conflict, NotFound
-from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition, DeliverTo
 from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.schedule.health import BY_PERSON
@@ -30,7 +28,7 @@ from wakeful.core.self_scheduling.proposals import (
 from wakeful.core.time.instants import DAY, HOUR, Instant, format_instant
 from wakeful.core.time.timing import Once, next_after
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past
+from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past, refuse_short_lateness
 from wakeful.features.schedules.owned_edits import edited
 from wakeful.features.schedules.owned_stops import (
     BY_AGENT,
@@ -40,13 +38,14 @@ from wakeful.features.schedules.owned_stops import (
     needs_person,
     remember_stop,
 )
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.proposing import add_proposal, new_code
 from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import Schedule, Tx
 
 REJECTED_FOR: Final = EXPIRES
 """How long a rejected schedule cannot be proposed again."""
-RUNS_MAX: Final = 10_000
 
 Result: TypeAlias = Literal["created", "updated", "unchanged", "pending"]
 AskPerson: TypeAlias = Callable[[Tx, Proposal, str], None]
@@ -87,14 +86,14 @@ def put(
     now: Instant,
 ) -> Written:
     """Write an agent's schedule: created, updated, left unchanged, or proposed."""
-    tx.ownerships.lock(actor.agent)
-    tx.proposals.prune(before=now - KEPT_FOR)
+    tx[Ownerships].lock_owner(actor.agent)
+    tx[AgentProposals].forget(before=now - KEPT_FOR)
     slug = checked.definition.slug
     existing = _existing(tx, actor.agent, slug, kind, now)
     was_live = existing is not None and _is_live(tx, existing)
     limits.check_horizon(checked.definition, terms, now)
-    if existing is not None:
-        before = decode_definition(existing.definition)
+    before = None if existing is None else decode_definition(existing.definition)
+    if before is not None:
         checked = checked._replace(definition=edited(before, checked.definition, given, is_live=was_live))
     definition = checked.definition
     same = _same_again(tx, actor.agent, existing, definition, now)
@@ -105,6 +104,8 @@ def put(
         return again
     refuse_past(definition, now)
     refuse_excluded(checked)
+    if before is None or before.lateness_max != definition.lateness_max:
+        refuse_short_lateness(definition)
     limits.check_interval(definition, terms)
     depth = actor.depth + 1
     limits.check_depth(depth, terms)
@@ -115,16 +116,16 @@ def put(
     if existing is None and (kind == "wake" or not is_asked):
         limits.check_wakes(_started(tx, actor.agent, definition, now), terms)
     if is_asked:
-        limits.check_proposals(tx.proposals.asked_since(actor.agent, now - HOUR), terms)
+        limits.check_proposals(tx[AgentProposals].asked_since(actor.agent, now - HOUR), terms)
         _close_pending(tx, actor.agent, slug, now)
-        return Written("pending", slug, _propose(tx, actor, existing, definition, kind, note, terms, ask, now))
+        return Written("pending", slug, propose(tx, actor, existing, definition, kind, note, terms, ask, now))
     (done,) = commands.put_many(tx, [checked], hooks=hooks, now=now)
     if isinstance(done, Invalid):
         raise done
     _close_pending(tx, actor.agent, slug, now)
     if existing is None:
         lineage = (actor.run_id, actor.run_slug, depth)
-        tx.ownerships.add(Ownership(done.schedule_id, actor.agent, kind, *lineage, None, now))
+        tx[Ownerships].put(Ownership(done.schedule_id, actor.agent, kind, *lineage, None, now))
         return Written("created", slug)
     _check_spacing(tx, existing, terms, now)
     deepen(tx, done.schedule_id, depth)
@@ -133,9 +134,9 @@ def put(
 
 def deepen(tx: Tx, schedule_id: int, depth: int) -> None:
     """Set a schedule's depth to that of the deepest run that wrote it, so that a chain of changes ends as well."""
-    row = tx.ownerships.by_ids([schedule_id])[schedule_id]
+    row = tx[Ownerships].among([schedule_id])[schedule_id]
     if depth > row.depth:
-        tx.ownerships.add(row._replace(depth=depth))
+        tx[Ownerships].put(row._replace(depth=depth))
 
 
 def _check_spacing(tx: Tx, before: Schedule, terms: SelfSchedulingTerms, now: Instant) -> None:
@@ -154,7 +155,7 @@ def _started(tx: Tx, agent: str, definition: Definition, now: Instant) -> int:
     """What counts against `wakes_per_day`: one-time turns that needed no approval; for a recurring schedule, those that
     were created and removed again."""
     is_once = isinstance(definition.timing, Once)
-    made = tx.ownerships.made_since(agent, now - DAY)
+    made = tx[Ownerships].made_since(agent, now - DAY)
     schedules = tx.schedules.by_ids([row.schedule_id for row in made])
     count = 0
     for row in made:
@@ -164,7 +165,7 @@ def _started(tx: Tx, agent: str, definition: Definition, now: Instant) -> int:
         elif schedule is not None and row.approval is None:
             is_one = isinstance(decode_definition(schedule.definition).timing, Once)
             count += schedule.deleted_at is not None or (is_once and is_one)
-    return count + (tx.proposals.wakes_pending(agent, since=now - DAY) if is_once else 0)
+    return count + (tx[AgentProposals].wakes_pending(agent, since=now - DAY) if is_once else 0)
 
 
 def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> Schedule | None:
@@ -172,7 +173,7 @@ def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> S
     count."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     proposal = pending_of(tx, agent, slug, now)
-    owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    owner = None if schedule is None else tx[Ownerships].among([schedule.schedule_id]).get(schedule.schedule_id)
     if schedule is not None and (owner is None or owner.owner != agent):
         raise Conflict(f"the slug {slug!r} cannot be used; choose another name")
     if kind == "schedule" and any(row is not None and row.kind == "wake" for row in (owner, proposal)):
@@ -183,7 +184,7 @@ def _existing(tx: Tx, agent: str, slug: str, kind: OwnedKind, now: Instant) -> S
 def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Definition, now: Instant) -> Written | None:
     """Whether the schedule already exists under this or another name; if so, nothing is written or extended."""
     slug = definition.slug
-    waiting = tx.proposals.pending(now=now, owner=agent)
+    waiting = tx[AgentProposals].pending(now=now, owner=agent)
     for proposal in waiting:
         if proposal.slug == slug and is_same(decode_definition(proposal.definition), definition):
             return Written("pending", slug, proposal)
@@ -203,7 +204,7 @@ def _same_again(tx: Tx, agent: str, existing: Schedule | None, definition: Defin
 
 def _same_wake(tx: Tx, actor: Actor, definition: Definition, now: Instant) -> Written | None:
     """An existing `wake_me` with the same text from the same run, as after a crash: both count as one."""
-    rows = {} if actor.run_id is None else {row.schedule_id: row for row in tx.ownerships.of_owner(actor.agent)}
+    rows = {} if actor.run_id is None else {row.schedule_id: row for row in tx[Ownerships].of_owner(actor.agent)}
     same = [row.schedule_id for row in rows.values() if row.kind == "wake" and row.run_id == actor.run_id]
     for schedule in tx.schedules.by_ids(same).values():
         known = decode_definition(schedule.definition)
@@ -213,7 +214,7 @@ def _same_wake(tx: Tx, actor: Actor, definition: Definition, now: Instant) -> Wr
 
 
 def _refuse_rejected(tx: Tx, agent: str, definition: Definition, now: Instant) -> None:
-    for proposal in tx.proposals.rejected(agent, since=now - REJECTED_FOR):
+    for proposal in tx[AgentProposals].rejected(agent, since=now - REJECTED_FOR):
         if proposal.decided_by == REMOVED:
             continue  # a person has to approve it again
         at, is_stop = format_instant(proposal.decided_at or now), proposal.decided_by == STOPPED
@@ -233,7 +234,7 @@ def _is_live(tx: Tx, schedule: Schedule) -> bool:
 
 def owned(tx: Tx, agent: str, *, is_live: bool = True) -> list[Schedule]:
     """An agent's schedules: live ones only, or finished ones too; `wake_me` excluded."""
-    rows = {row.schedule_id: row for row in tx.ownerships.of_owner(agent)}
+    rows = {row.schedule_id: row for row in tx[Ownerships].of_owner(agent)}
     schedules = tx.schedules.by_ids(rows)
     cadences = tx.cadences.lock(sorted(rows)) if is_live else {}
     return [
@@ -247,23 +248,23 @@ def owned(tx: Tx, agent: str, *, is_live: bool = True) -> list[Schedule]:
 def _count(tx: Tx, agent: str, now: Instant) -> int:
     """How many schedules an agent has, including those that wait for approval."""
     live = {schedule.schedule_id for schedule in owned(tx, agent)}
-    waiting = [row for row in tx.proposals.pending(now=now, owner=agent) if row.kind != "wake"]
+    waiting = [row for row in tx[AgentProposals].pending(now=now, owner=agent) if row.kind != "wake"]
     return len(live) + len([row for row in waiting if row.schedule_id not in live])
 
 
 def _is_pending(tx: Tx, agent: str, slug: str, now: Instant) -> bool:
-    return any(row.slug == slug for row in tx.proposals.pending(now=now, owner=agent))
+    return any(row.slug == slug for row in tx[AgentProposals].pending(now=now, owner=agent))
 
 
 def _close_pending(
     tx: Tx, agent: str, slug: str, now: Instant, status: Literal["replaced", "withdrawn"] = "replaced"
 ) -> list[Proposal]:
-    rows = [row for row in tx.proposals.pending(now=now, owner=agent) if row.slug == slug]
-    tx.proposals.save([row._replace(status=status, decided_at=now, decided_by=agent) for row in rows])
+    rows = [row for row in tx[AgentProposals].pending(now=now, owner=agent) if row.slug == slug]
+    tx[AgentProposals].save_many([row._replace(status=status, decided_at=now, decided_by=agent) for row in rows])
     return rows
 
 
-def _propose(
+def propose(
     tx: Tx,
     actor: Actor,
     existing: Schedule | None,
@@ -283,56 +284,22 @@ def _propose(
     return proposal
 
 
-def propose_file(
-    tx: Tx, checked: Checked, *, host: str, terms: SelfSchedulingTerms, ask: AskPerson, now: Instant
-) -> Proposal | None:
-    """The proposal for a definition file that appeared while an agent's program was running on this machine: the
-    program may have written it. None if there is no such program, or nothing to approve."""
-    definition = checked.definition
-    if definition.slug in tx.schedules.by_slugs([definition.slug]) or not limits.needs_approval(definition, terms):
-        return None
-    newest = next(iter(tx.proposals.of_slug(definition.slug, limit=1)), None)
-    is_undecided = newest is not None and newest.status not in ("approved", "withdrawn")
-    if newest is not None and is_undecided and is_same(decode_definition(newest.definition), definition):
-        return newest  # also after the run has ended: the file is still the same
-    actor = _at_work(tx, host)
-    if actor is None:
-        return None
-    tx.ownerships.lock(actor.agent)
-    if newest is not None and newest.status == "pending":
-        tx.proposals.save([newest._replace(status="replaced", decided_at=now, decided_by=actor.agent)])
-    note = "a definition file that appeared during the run"
-    return _propose(tx, actor, None, definition, "schedule", note, terms, ask, now)
-
-
-def _at_work(tx: Tx, host: str) -> Actor | None:
-    """The first agent whose program runs on this machine."""
-    nodes = [node.node_id for node in tx.nodes.all() if node.host == host]
-    for run in tx.runs.of_nodes(nodes, limit=RUNS_MAX) if nodes else []:
-        if run.outcome != "running" or run.process is None:
-            continue
-        schedule = tx.schedules.by_ids([run.schedule_id]).get(run.schedule_id)
-        if run.kind != "schedule" or schedule is None:
-            if run.kind in ("message", "heartbeat"):
-                kept = json.loads(run.definition or "{}")
-                return Actor(str(kept.get("agent", "default")), run.run_id, run.kind)
-            continue
-        action = decode_definition(run.definition or schedule.definition).action
-        if isinstance(action, Prompt):
-            ownership = tx.ownerships.by_ids([run.schedule_id]).get(run.schedule_id)
-            return Actor(action.agent, run.run_id, schedule.slug, 0 if ownership is None else ownership.depth)
-    return None
-
-
 def find(tx: Tx, agent: str, slug: str) -> Schedule | None:
     """The agent's own schedule with that slug; None if it has none, even if someone else does."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
-    owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    owner = None if schedule is None else tx[Ownerships].among([schedule.schedule_id]).get(schedule.schedule_id)
     return schedule if owner is not None and owner.owner == agent else None
 
 
+def of_agents(tx: Tx, slugs: Collection[str]) -> frozenset[str]:
+    """Those of the slugs that belong to agents."""
+    schedules = tx.schedules.by_slugs(sorted(slugs))
+    owners = tx[Ownerships].among(schedule.schedule_id for schedule in schedules.values())
+    return frozenset(slug for slug, schedule in schedules.items() if schedule.schedule_id in owners)
+
+
 def pending_of(tx: Tx, agent: str, slug: str, now: Instant) -> Proposal | None:
-    return next((row for row in tx.proposals.pending(now=now, owner=agent) if row.slug == slug), None)
+    return next((row for row in tx[AgentProposals].pending(now=now, owner=agent) if row.slug == slug), None)
 
 
 def pause(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
@@ -360,7 +327,7 @@ def resume(tx: Tx, agent: str, slug: str, *, now: Instant) -> None:
 
 def remove(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -> None:
     """Remove one of the agent's schedules, and withdraw proposals for it."""
-    tx.ownerships.lock(agent)
+    tx[Ownerships].lock_owner(agent)
     withdrawn = _close_pending(tx, agent, slug, now, "withdrawn")
     schedule = find(tx, agent, slug)
     if schedule is not None:
@@ -371,7 +338,7 @@ def remove(tx: Tx, agent: str, slug: str, *, hooks: EngineHooks, now: Instant) -
 
 
 def _own(tx: Tx, agent: str, slug: str, now: Instant) -> None:
-    tx.ownerships.lock(agent)
+    tx[Ownerships].lock_owner(agent)
     if find(tx, agent, slug) is not None:
         return
     if pending_of(tx, agent, slug, now) is not None:

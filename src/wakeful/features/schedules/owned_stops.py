@@ -10,7 +10,9 @@ from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.self_scheduling.proposals import Lineage, Ownership, Proposal, is_repeat
 from wakeful.core.time.instants import DAY, Instant
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.proposing import add_proposal
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import Schedule, Tx
 
 BY_AGENT: Final = "paused by its agent"
@@ -25,10 +27,10 @@ KEPT_FOR: Final = 90 * DAY
 def remember_removal(tx: Tx, slug: str, *, now: Instant) -> None:
     """Remember that a person removed a schedule: an agent's unfinished one does not come back without a person."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
-    owner = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    owner = None if schedule is None else tx[Ownerships].among([schedule.schedule_id]).get(schedule.schedule_id)
     if schedule is None or owner is None:
         return
-    tx.ownerships.lock(owner.owner)
+    tx[Ownerships].lock_owner(owner.owner)
     if _cadence(tx, schedule).state != "done":
         _remember(tx, owner, schedule, REMOVED, now)
 
@@ -36,7 +38,7 @@ def remember_removal(tx: Tx, slug: str, *, now: Instant) -> None:
 def remember_stop(tx: Tx, agent: str, schedule: Schedule, now: Instant) -> None:
     """Remember that an agent removed its own schedule. If a person had stopped it, it cannot be created again."""
     if is_stopped(_cadence(tx, schedule)):
-        _remember(tx, tx.ownerships.by_ids([schedule.schedule_id])[schedule.schedule_id], schedule, STOPPED, now)
+        _remember(tx, tx[Ownerships].among([schedule.schedule_id])[schedule.schedule_id], schedule, STOPPED, now)
 
 
 def is_stopped(cadence: Cadence) -> bool:
@@ -60,17 +62,17 @@ def needs_person(tx: Tx, agent: str, definition: Definition, others: list[Schedu
 def forget_removals(tx: Tx, approved: Proposal, *, now: Instant) -> None:
     """A person approved this slug after all: forget that it was removed."""
     over = [row for row in _removals(tx, approved.owner, now) if row.slug == approved.slug]
-    tx.proposals.save([row._replace(status="replaced") for row in over])
+    tx[AgentProposals].save_many([row._replace(status="replaced") for row in over])
 
 
 def _removals(tx: Tx, agent: str, now: Instant) -> list[Proposal]:
-    return [row for row in tx.proposals.rejected(agent, since=now - KEPT_FOR) if row.decided_by == REMOVED]
+    return [row for row in tx[AgentProposals].rejected(agent, since=now - KEPT_FOR) if row.decided_by == REMOVED]
 
 
 def _remember(tx: Tx, owner: Ownership, schedule: Schedule, why: str, now: Instant) -> None:
     definition, lineage = decode_definition(schedule.definition), Lineage(None, None, 1)
     row = add_proposal(tx, owner.owner, lineage, schedule, definition, owner.kind, None, None, now)
-    tx.proposals.save([row._replace(status="rejected", decided_at=now, decided_by=why)])
+    tx[AgentProposals].save_many([row._replace(status="rejected", decided_at=now, decided_by=why)])
 
 
 def _cadence(tx: Tx, schedule: Schedule) -> Cadence:

@@ -4,8 +4,10 @@ Schedules paused this way carry the reason `WITH_ALL`, so that resuming all leav
 separately, before or after."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
+from wakeful.core.returned import returned
 from wakeful.core.run.results import Dropped
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
@@ -14,6 +16,9 @@ from wakeful.features.schedules.alarms import alarm_of
 from wakeful.features.schedules.commands import resume_schedule
 from wakeful.features.schedules.compiled import KIND, Compiled, read_stored
 from wakeful.features.schedules.copies import open_ids
+from wakeful.ports import events
+from wakeful.ports.event import EventKind
+from wakeful.ports.event_data import Counted
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Report, Schedule, Tx
 
@@ -21,6 +26,20 @@ WITH_ALL: Final = "with all schedules"
 """The reason of a pause by `pause --all`."""
 
 _PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class PausedTogether:
+    """The schedules that were paused or resumed."""
+
+    slugs: list[str]
+
+    @property
+    def count(self) -> int:
+        return len(self.slugs)
+
+
+PAUSED_TOGETHER: Final = returned(PausedTogether, properties={"count": int})
 
 
 def pause_all(tx: Tx, *, hooks: EngineHooks, now: Instant, until: Instant | None = None, by: str = "") -> list[str]:
@@ -42,7 +61,7 @@ def pause_all(tx: Tx, *, hooks: EngineHooks, now: Instant, until: Instant | None
         tx.cadences.save_many(rows, turned=rows)
         tx.alarms.set_many(sorted((alarm_of(row, known) for _, known, row in halted), key=lambda alarm: alarm.ref))
         paused += [schedule.slug for schedule, _, _ in halted]
-    _tell(tx, "pausedAll", f"{len(paused)} schedules paused", len(paused), by)
+    _tell(tx, events.SCHEDULE_PAUSED_ALL, f"{len(paused)} schedules paused", len(paused), by)
     return paused
 
 
@@ -56,7 +75,7 @@ def resume_all(tx: Tx, *, now: Instant, by: str = "") -> list[str]:
             if is_paused_with_all(cadence):
                 resume_schedule(tx, schedule.slug, now=now)
                 resumed.append(schedule.slug)
-    _tell(tx, "resumedAll", f"{len(resumed)} schedules resumed", len(resumed), by)
+    _tell(tx, events.SCHEDULE_RESUMED_ALL, f"{len(resumed)} schedules resumed", len(resumed), by)
     return resumed
 
 
@@ -83,6 +102,6 @@ def _drop_waiting(tx: Tx, cadences: list[Cadence], hooks: EngineHooks, now: Inst
         conclude(tx, hooks, hooks.keepers[KIND], locked, [(run, Dropped("paused"))], now=now)
 
 
-def _tell(tx: Tx, what: str, text: str, count: int, by: str) -> None:
+def _tell(tx: Tx, event: EventKind[Counted], text: str, count: int, by: str) -> None:
     said = f"{text} by {by}" if by else text
-    tx.report(Report("schedules", what, {"count": count, "by": by}, said))
+    tx.report(Report(event, Counted(count, by), said))

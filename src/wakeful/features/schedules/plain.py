@@ -1,64 +1,93 @@
-"""Starts the instants that take the plain path (`core.schedule.plain`)."""
+"""Decides the instants that take the plain path (`core.schedule.plain`), in batches of equal decisions."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final
 
 from wakeful.core.schedule.actions import Call
-from wakeful.core.schedule.plain import Following, following
+from wakeful.core.schedule.plain import following
 from wakeful.core.time.instants import Instant
-from wakeful.features.schedules.compiled import Broken, Compiled
+from wakeful.features.schedules.compiled import KIND, Broken, Compiled
 from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.handlers import PlainRun
-from wakeful.ports.plain import Advance, DueSchedule
+from wakeful.ports.claims import Batch, Claim
+from wakeful.ports.plain import DueSchedule
 from wakeful.ports.store import Tx
 
-PlainStart: TypeAlias = tuple[Compiled, Instant, Instant, Following]
-"""A schedule whose instant becomes a run, the instant, its due time, and what comes after it."""
+NOT_RESERVED: Final = 0
 
 
-def plain_starts(
+def plain_batches(
+    tx: Tx,
     rung: Sequence[DueSchedule],
     compiled: Mapping[int, Compiled | Broken],
+    jobs: Jobs,
+    *,
     now: Instant,
     is_here: Callable[[Call], bool] | None,
     terms: Terms,
-) -> dict[int, PlainStart]:
-    """The due schedules that take the plain path. Their next instant is computed once for equal rules.
+) -> tuple[list[Batch], list[DueSchedule]]:
+    """The due schedules that take the plain path, as batches that are not written yet, and the others.
 
-    `is_here` says whether this node has a callable; None: every node has all. A schedule with its own excluded days is
-    not plain; an instant on a day that is excluded for all schedules is left to the general path."""
-    starts: dict[int, PlainStart] = {}
-    computed: dict[tuple[int, Instant, Instant], Following | None] = {}
-    here: dict[str, bool] = {}  # whether this node has the callable
-    for schedule_id, _, instant, due_at, is_clear in rung:
+    What a definition decides for an instant is computed once. Definitions are the same if they are one object: rules
+    alone may be shared by definitions with another lane or action. `is_here` says whether this node has a callable;
+    None: every node has all."""
+    decided: dict[tuple[int, int, int, Instant, Instant], Batch | None] = {}
+    others: list[DueSchedule] = []
+    for due in rung:
+        schedule_id, _, instant, due_at, is_clear = due
         known = compiled[schedule_id]
-        if not is_clear or instant is None or isinstance(known, Broken) or not known.is_plain:
+        if not is_clear or instant is None or isinstance(known, Broken):
+            others.append(due)
             continue
-        action = known.model.action
-        if is_here is not None and isinstance(action, Call):
-            if action.target not in here:
-                here[action.target] = is_here(action)
-            if not here[action.target]:
-                continue
-        if terms.exclude is not None and terms.excludes(known.model, instant):
-            continue
-        key = id(known.rules), instant, due_at
-        if key not in computed:
-            computed[key] = following(known.rules, instant, due_at, now)
-        if (then := computed[key]) is not None:
-            starts[schedule_id] = known, instant, due_at, then
-    return starts
+        key = id(known.model), id(known.rules), known.version, instant, due_at
+        if key not in decided:
+            decided[key] = _decide(known, instant, due_at, jobs, now=now, is_here=is_here, terms=terms)
+        batch = decided[key]
+        if batch is None:
+            others.append(due)
+        else:
+            batch.claims.append(Claim(NOT_RESERVED, schedule_id, batch, known))
+    batches = [batch for batch in decided.values() if batch is not None]
+    run_ids = iter(tx.runs.reserve_ids(len(rung) - len(others)) if batches else ())
+    for batch in batches:  # one after another, so that the run ids of a batch follow each other
+        for claim in batch.claims:
+            claim.run_id = next(run_ids)
+    return batches, others
 
 
-def advance(tx: Tx, starts: Mapping[int, PlainStart], jobs: Jobs) -> list[PlainRun]:
-    """Move the cadences and alarms; returns the runs, not yet written."""
-    moves: list[Advance] = []
-    runs: list[PlainRun] = []
-    for run_id, (schedule_id, (compiled, instant, due_at, then)) in zip(
-        tx.runs.reserve_ids(len(starts)), starts.items(), strict=True
-    ):
-        moves.append(Advance(schedule_id, instant, then.next_at, run_id, then.due_at))
-        runs.append(jobs.of_plain(run_id, compiled, instant, due_at))
-    tx.plain.advance(moves)
-    return runs
+def _decide(
+    known: Compiled,
+    instant: Instant,
+    due_at: Instant,
+    jobs: Jobs,
+    *,
+    now: Instant,
+    is_here: Callable[[Call], bool] | None,
+    terms: Terms,
+) -> Batch | None:
+    """The batch of this instant under this definition, without its claims; None: the general path decides it.
+
+    A schedule with its own excluded days is not plain; an instant on a day that is excluded for all schedules is left
+    to the general path."""
+    action = known.model.action
+    if not known.starts_plainly or (is_here is not None and isinstance(action, Call) and not is_here(action)):
+        return None
+    if terms.exclude is not None and terms.excludes(known.model, instant):
+        return None
+    then = following(known.rules, instant, due_at, now)
+    if then is None:
+        return None
+    return Batch.plain(
+        kind=KIND,
+        version=known.version,
+        planned_at=instant,
+        due_at=due_at,
+        lane=known.lane,
+        timeout=known.model.timeout,
+        next_at=then.next_at,
+        next_due_at=then.due_at,
+        spec=action,
+        on_crash=known.policy.on_crash,
+        ends_plainly=known.is_plain,
+        job_of=jobs.of_plain,
+    )

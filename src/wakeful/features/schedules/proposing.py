@@ -1,14 +1,17 @@
 """New proposal rows, with their ids and codes."""
 
+import json
 import secrets
-from dataclasses import replace
 from typing import Final
 
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.self_scheduling.proposals import CODE_LENGTH, EXPIRES, Lineage, OwnedKind, Proposal, code_digest
 from wakeful.core.time.instants import Instant
+from wakeful.features.schedules.proposal_rows import AgentProposals
+from wakeful.ports import events
 from wakeful.ports.changes import Report
+from wakeful.ports.event_data import Proposed
 from wakeful.ports.store import Schedule, Tx
 
 _ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
@@ -32,7 +35,7 @@ def add_proposal(
         owner=owner,
         slug=definition.slug,
         kind=kind,
-        definition=encode_definition(replace(definition, enabled=None)),
+        definition=proposed_text(definition),
         schedule_id=None if existing is None else existing.schedule_id,
         base_version=None if existing is None else existing.version,
         note=note,
@@ -48,10 +51,17 @@ def add_proposal(
     )
     if code is not None:
         proposal = proposal._replace(code_digest=code_digest(code, proposal))
-    tx.proposals.add(proposal)
-    data = {"proposalId": proposal.proposal_id, "owner": owner}
-    tx.report(Report("schedules", "proposed", data, slug=proposal.slug))
+    tx[AgentProposals].add(proposal)
+    tx.report(Report(events.SCHEDULE_PROPOSED, Proposed(proposal.proposal_id, owner), slug=proposal.slug))
     return proposal
+
+
+def proposed_text(definition: Definition) -> str:
+    """The text of a proposed definition; a file may also ask to enable or disable the schedule."""
+    text = encode_definition(definition)
+    if definition.enabled is None:
+        return text
+    return json.dumps({**json.loads(text), "enabled": definition.enabled}, separators=(",", ":"), ensure_ascii=False)
 
 
 def new_proposal_id() -> str:

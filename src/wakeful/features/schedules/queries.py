@@ -1,12 +1,13 @@
 """Queries on schedules. Reading never changes what is planned (L1)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
 from wakeful.core.refusals import NotFound
+from wakeful.core.returned import INTERNAL, Named, kind_of_object, returned
 from wakeful.core.run.runs import ERRORS, NOT_RUN, Attempt, Outcome, Run
 from wakeful.core.run.settlement import BACKFILLED
 from wakeful.core.schedule.actions import ActionSpec, Call, Command, Dispatch, Event, Http, Prompt
@@ -14,22 +15,24 @@ from wakeful.core.schedule.health import TROUBLED, Health
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.self_scheduling.proposals import Proposal
 from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.timing_builders import as_datetime
+from wakeful.engine.cancels import Cancels
+from wakeful.engine.merged_runs import MergedRuns
+from wakeful.engine.run_totals import RunTotals
 from wakeful.features.schedules.compiled import Compiled
 from wakeful.features.schedules.labels import due_cadences
+from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.views import (
-    RunDelivery,
-    RunView,
-    ScheduleView,
-    as_datetime,
-    as_text,
-    view_delivery,
-    view_proposal,
-    view_run,
-    view_schedule,
-)
+from wakeful.features.schedules.run_views import RunDelivery, RunView, view_delivery, view_run
+from wakeful.features.schedules.upcoming import NONE, ran_ahead
+from wakeful.features.schedules.views import SCHEDULE, ScheduleView, view_proposal, view_schedule
+from wakeful.ports.backfills import BackfilledRuns
+from wakeful.ports.charges import SpendingTotals
+from wakeful.ports.meta import Meta
 from wakeful.ports.names import names_of, owner_of
-from wakeful.ports.store import ALARM_SCHEDULE, STORE_ID, Node, Schedule, Tx
+from wakeful.ports.outbox import Deliveries
+from wakeful.ports.ownerships import Ownerships
+from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, STORE_ID, Node, Schedule, Tx
 
 DURATIONS_MAX: Final = 500
 # A search reads this many schedules at a time, and this many in total, so its cost is bounded.
@@ -44,32 +47,24 @@ LATE_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Run statistics of one schedule."""
+    """Statistics of a schedule."""
 
     since: datetime | None
     counts: dict[Outcome, int]
     success_rate: float | None  # of the runs that started and closed
-    p50_duration: Duration | None
-    p95_duration: Duration | None
-    streak: int  # successes in a row; negative: errors in a row
+    p50_duration: Annotated[Duration | None, Named("p50DurationMs")]
+    p95_duration: Annotated[Duration | None, Named("p95DurationMs")]
+    streak: Annotated[int, "consecutive successes; negative: consecutive errors"]
     next_run: datetime | None
     last_run: datetime | None
-    tokens: int | None = None  # None if no run reported any
-    cost: float | None = None
+    tokens: Annotated[int | None, "sum over all runs with known usage; null if none"]
+    cost: Annotated[float | None, "in US dollars, likewise"]
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "since": as_text(self.since),
-            "counts": dict(self.counts),
-            "successRate": self.success_rate,
-            "p50DurationMs": self.p50_duration,
-            "p95DurationMs": self.p95_duration,
-            "streak": self.streak,
-            "nextRun": as_text(self.next_run),
-            "lastRun": as_text(self.last_run),
-            "tokens": self.tokens,
-            "cost": self.cost,
-        }
+        return STATS.write(self)
+
+
+STATS: Final = returned(Stats)
 
 
 class Choice(NamedTuple):
@@ -88,10 +83,11 @@ class Choice(NamedTuple):
 
 
 class Page(NamedTuple):
-    """A page of schedules, and the slug to continue after; None if there are no more."""
+    """A page of schedules, ordered by slug."""
 
-    schedules: list[ScheduleView]
-    next: str | None
+    schedules: list[Annotated[ScheduleView, kind_of_object(SCHEDULE)]]
+    next: Annotated[str | None, "cursor of the next page; null on the last page"]
+    recent: Annotated[Mapping[str, str] | None, INTERNAL] = None  # the latest ledger rows of each, as JSON text
 
 
 class NodeStatus(NamedTuple):
@@ -114,15 +110,8 @@ def get(tx: Tx, slug: str, *, now: Instant, terms: Terms, compiled: Compiled | N
 
 def proposed(tx: Tx, slug: str, *, now: Instant) -> Proposal | None:
     """The agent's proposal for this slug, while it waits for a person."""
-    newest = next(iter(tx.proposals.of_slug(slug, limit=1)), None)
+    newest = next(iter(tx[AgentProposals].of_slug(slug, limit=1)), None)
     return newest if newest is not None and newest.status_at(now) == "pending" else None
-
-
-def page(
-    tx: Tx, *, after: str | None, limit: int, now: Instant, terms: Terms, contains: str | None = None
-) -> list[ScheduleView]:
-    """Schedules in slug order after a slug."""
-    return _views(tx, tx.schedules.page(after=after, limit=limit, contains=contains), now, terms)
 
 
 def chosen(tx: Tx, choice: Choice, *, now: Instant, terms: Terms) -> Page:
@@ -142,7 +131,7 @@ def _new_proposals(tx: Tx, choice: Choice, now: Instant) -> list[Proposal]:
         return []
     if choice.health not in (None, "waiting"):
         return []
-    return [row for row in tx.proposals.pending(now=now, owner=choice.owner) if row.schedule_id is None]
+    return [row for row in tx[AgentProposals].pending(now=now, owner=choice.owner) if row.schedule_id is None]
 
 
 def _is_within(view: ScheduleView, choice: Choice, page: Page) -> bool:
@@ -197,7 +186,7 @@ Step: TypeAlias = Callable[..., list[Schedule]]
 def _candidates(tx: Tx, choice: Choice, now: Instant) -> Step:
     """The source of matching schedules: an index where there is one, else a scan."""
     if choice.owner is not None:
-        return partial(_among, _living(tx, {row.schedule_id for row in tx.ownerships.of_owner(choice.owner)}))
+        return partial(_among, _living(tx, {row.schedule_id for row in tx[Ownerships].of_owner(choice.owner)}))
     if choice.status in HALTED or choice.health == "failing":
         return tx.schedules.amiss
     if choice.health == "late":
@@ -251,7 +240,7 @@ def runs(
     try:
         schedule_id = None if slug is None else recorded_id(tx, slug)
     except NotFound:
-        if slug is not None and any(row.status == "pending" for row in tx.proposals.of_slug(slug, limit=1)):
+        if slug is not None and any(row.status == "pending" for row in tx[AgentProposals].of_slug(slug, limit=1)):
             return []
         raise
     return run_views(tx, tx.runs.page(schedule_id=schedule_id, before_id=before_id, limit=limit, outcome=outcome))
@@ -262,8 +251,8 @@ def run_views(tx: Tx, rows: Sequence[Run]) -> list[RunView]:
     attempts = tx.runs.attempts([row.run_id for row in rows])
     names = names_of(tx, {row.schedule_id for row in rows})
     said = _deliveries(tx, [row.run_id for row in rows])
-    cancels = tx.cancels.among([row.run_id for row in rows])
-    outside = tx.backfills.of_runs([row.run_id for row in rows if row.trigger in BACKFILLED])
+    cancels = tx[Cancels].among([row.run_id for row in rows])
+    outside = tx[BackfilledRuns].among([row.run_id for row in rows if row.trigger in BACKFILLED])
     nodes = _node_names(tx, rows, [attempt for of_run in attempts.values() for attempt in of_run])
     return [
         view_run(
@@ -282,13 +271,13 @@ def run_views(tx: Tx, rows: Sequence[Run]) -> list[RunView]:
 def run(tx: Tx, run_id: int) -> RunView:
     """One ledger row."""
     row = tx.runs.lock([run_id]).get(run_id)
-    if row is None and (into_id := tx.merged_runs.find(run_id)) is not None:
-        run_id, row = into_id, tx.runs.lock([into_id]).get(into_id)
+    if row is None and (merged := tx[MergedRuns].get(run_id)) is not None:
+        run_id, row = merged.into_id, tx.runs.lock([merged.into_id]).get(merged.into_id)
     if row is None:
         raise NotFound(f"there is no run {run_id}")
     slug = names_of(tx, [row.schedule_id])[row.schedule_id]
     attempts, said = tx.runs.attempts([run_id]).get(run_id, ()), _deliveries(tx, [run_id]).get(run_id, ())
-    cancel, outside = tx.cancels.among([run_id]).get(run_id), tx.backfills.of_runs([run_id]).get(run_id)
+    cancel, outside = tx[Cancels].among([run_id]).get(run_id), tx[BackfilledRuns].among([run_id]).get(run_id)
     return view_run(row, slug, attempts, said, cancel, outside, _node_names(tx, [row], attempts))
 
 
@@ -300,8 +289,8 @@ def _node_names(tx: Tx, rows: Sequence[Run], attempts: Sequence[Attempt]) -> dic
 
 def _deliveries(tx: Tx, run_ids: Sequence[int]) -> dict[int, list[RunDelivery]]:
     """The deliveries of these runs."""
-    deliveries = tx.deliveries.of_runs(run_ids)
-    store_id = (tx.meta.get(STORE_ID) or "") if deliveries else ""
+    deliveries = tx[Deliveries].of_runs(run_ids)
+    store_id = (tx[Meta].value(STORE_ID) or "") if deliveries else ""
     return {run_id: [view_delivery(row, store_id) for row in rows] for run_id, rows in deliveries.items()}
 
 
@@ -309,7 +298,7 @@ def stats(tx: Tx, slug: str, *, since: Instant, now: Instant, terms: Terms) -> S
     """Counts, success rate, durations and streak since a time, for a schedule or another owner of runs."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
     owner_id = recorded_id(tx, slug) if schedule is None else schedule.schedule_id
-    tallied = tx.totals.tallied(owner_id, since=since, limit=DURATIONS_MAX)
+    tallied = tx[RunTotals].tallied(owner_id, since=since, limit=DURATIONS_MAX)
     view = None if schedule is None else _views(tx, [schedule], now, terms)[0]
     errors = sum(tallied.by_outcome.get(outcome, 0) for outcome in ERRORS)
     succeeded = tallied.by_outcome.get("succeeded", 0)
@@ -356,9 +345,12 @@ def _views(
     alarms = tx.alarms.by_refs(ALARM_SCHEDULE, ids)
     open_ids = [cadence.open_run_id for cadence in cadences.values() if cadence.open_run_id is not None]
     opened = tx.runs.lock(open_ids) if open_ids else {}
-    owned = tx.ownerships.by_ids(ids)
+    in_lanes = [run.run_id for run in opened.values() if run.outcome == "waiting" and run.lane is not None]
+    parked = {key for key, alarm in tx.alarms.by_refs(ALARM_RUN, in_lanes).items() if alarm.parked} if in_lanes else ()
+    ran = ran_ahead(tx, cadences.values())
+    owned = tx[Ownerships].among(ids)
     nodes = tx.nodes.of_newest_runs(ids) if compiled is None else {}
-    spending = tx.charges.spending_of(ids) if compiled is None else {}
+    spending = tx[SpendingTotals].lock(ids) if compiled is None else {}
     return [
         view_schedule(
             schedule,
@@ -371,6 +363,8 @@ def _views(
             ownership=owned.get(schedule.schedule_id),
             spending=spending.get(schedule.schedule_id),
             node=nodes.get(schedule.schedule_id),
+            is_parked=cadence.open_run_id in parked,
+            ran=ran.get(schedule.schedule_id, NONE),
         )
         for schedule in schedules
         for cadence in [cadences[schedule.schedule_id]]

@@ -10,7 +10,7 @@ from typing import Final
 
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.actions import Call
-from wakeful.core.schedule.gates import Decision, Defer
+from wakeful.core.schedule.gates import ELSEWHERE, Decision, Defer
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.ports.handlers import Gate
@@ -18,7 +18,6 @@ from wakeful.ports.store import Tx
 
 LEFT_FOR: Final[Duration] = 30 * SECOND
 ASKED_AGAIN: Final[Duration] = SECOND
-ELSEWHERE: Final = "callable elsewhere"
 
 
 def remote_callables_gate(compilations: Compilations, is_here: Callable[[Call], bool]) -> Gate:

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from wakeful.core.run.effects import Deliver, Effect
-from wakeful.core.run.results import Done, Ending
+from wakeful.core.run.results import Done, Ending, Unconfirmed
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Settlement
 from wakeful.core.schedule.actions import Event, Prompt
@@ -22,6 +22,23 @@ _NOT_WANTED: Final = Reply()
 
 
 NO_REPLY: Final = "no reply could be read"
+WITHOUT_A_WORD: Final = "the turn ended without a word"
+
+
+def with_words(ending: Ending, definition: Definition) -> Ending:
+    """The ending of a turn: one with an empty reply proves nothing where a reply is the work.
+
+    Many agents end like this after an error of their own. An owner to whom less counts as success said so."""
+    if not isinstance(ending, Done) or not isinstance(definition.action, Prompt):
+        return ending
+    if ending.reply is None or ending.reply.strip():
+        return ending
+    is_reply_needed = definition.success == "finished" or (
+        definition.success is None and definition.deliver is not None
+    )
+    if not is_reply_needed:
+        return ending
+    return Unconfirmed(WITHOUT_A_WORD, ending.session_id, ending.usage, ending.output, ending.refused)
 
 
 def reply_of(run: Run, ending: Ending, own: Compiled | Broken, settlement: Settlement) -> Reply:

@@ -14,6 +14,7 @@ from wakeful.core.schedule.cadence import Cadence, Rules, due_at
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import AfterReset, next_after
 from wakeful.features.schedules.compiled import Broken, Compilations, Compiled
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 
 STEP: Final = 200
@@ -45,7 +46,7 @@ class Resets:
         """Store the reset, and plan every schedule that waits for it."""
         if effect.reset_at is None:
             return
-        tx.meta.set(_name(effect.slot), str(effect.reset_at))
+        tx[Meta].set(_name(effect.slot), str(effect.reset_at))
         after_id = 0
         while schedules := tx.schedules.after_reset(after_id=after_id, limit=STEP):
             after_id = schedules[-1].schedule_id
@@ -79,7 +80,7 @@ def _waits(compiled: Compiled | Broken, slot: str) -> TypeGuard[Compiled]:
 
 
 def _newest(tx: Tx, slot: str) -> Instant | None:
-    known = tx.meta.get(_name(slot))
+    known = tx[Meta].value(_name(slot))
     return None if known is None else int(known)
 
 

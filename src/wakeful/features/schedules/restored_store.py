@@ -15,10 +15,11 @@ from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Gap, forgo
 from wakeful.core.time.instants import Instant, format_instant
 from wakeful.engine.settling import conclude
-from wakeful.engine.store_rollback import COPIED_AT
+from wakeful.engine.store_rollback import COPIED_AT, FOUND_OLDER
 from wakeful.features.schedules.alarms import decided, record, taken_ahead
 from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Store, Tx
 
 log = logging.getLogger("wakeful.schedules")
@@ -43,7 +44,7 @@ async def adopt_copy(
     store: Store, hooks: EngineHooks, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
 ) -> Adopted | None:
     """Adopt the store if it carries a backup marker; None if it is not a restored backup."""
-    written = await store.read(lambda tx: tx.meta.get(COPIED_AT))
+    written = await store.read(lambda tx: tx[Meta].value(COPIED_AT))
     if not written:
         return None
     copied_at = int(written)
@@ -62,16 +63,28 @@ async def adopt_copy(
     adopted = Adopted(copied_at, runs, instants)
     log.warning(
         "this store was restored from a backup of %s: %d open runs are now unknown, %d instants since are missed",
-        format_instant(copied_at),
+        _in_words(copied_at),
         runs,
         instants,
     )
     return adopted
 
 
+def take_found_older(tx: Tx) -> str | None:
+    """When the database was current, if it was found to be older than the one that was there; said once."""
+    written = tx[Meta].value(FOUND_OLDER)
+    if written:
+        tx[Meta].set(FOUND_OLDER, "")
+    return _in_words(int(written)) if written else None
+
+
+def _in_words(copied_at: Instant) -> str:
+    return format_instant(copied_at) if copied_at else "its creation"
+
+
 def _is_done(tx: Tx, written: str) -> bool:
     """Whether another node has finished adopting the same backup: runs that are open now are its own."""
-    return tx.meta.get(COPIED_AT) != written
+    return tx[Meta].value(COPIED_AT) != written
 
 
 def _unless_done(written: str, forgo_its_own: Forgo, now: Instant, tx: Tx) -> int:
@@ -80,7 +93,7 @@ def _unless_done(written: str, forgo_its_own: Forgo, now: Instant, tx: Tx) -> in
 
 def _clear(written: str, tx: Tx) -> None:
     if not _is_done(tx, written):
-        tx.meta.set(COPIED_AT, "")
+        tx[Meta].set(COPIED_AT, "")
 
 
 def _close_open(tx: Tx, hooks: EngineHooks, written: str, now: Instant) -> int:

@@ -1,11 +1,12 @@
 """Manages the runs of schedules: what to perform, and what a result means for the schedule."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Final
 
 from wakeful.core.run.effects import QuotaReached
 from wakeful.core.run.results import (
+    DONE,
     Cancelled,
     Done,
     Ending,
@@ -14,13 +15,16 @@ from wakeful.core.run.results import (
     Throttled,
     kept_of,
     kept_while_waiting,
+    masked,
     session_of,
 )
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Policy, Wait, after_attempt, after_close, release, settle
 from wakeful.core.run.transitions import closed
+from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
 from wakeful.core.schedule.gates import Decision, Defer, Skip
+from wakeful.core.schedule.lateness import CAPACITY, begins_too_late, waited_for
 from wakeful.core.schedule.plain import is_plain_success
 from wakeful.core.schedule.policies import NO_RETRY
 from wakeful.core.time.instants import MINUTE, Duration, Instant
@@ -28,9 +32,12 @@ from wakeful.features.schedules.alarms import rings_at
 from wakeful.features.schedules.checking import after_check, row_before
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, agent_of, read_stored
 from wakeful.features.schedules.jobs import Jobs
-from wakeful.features.schedules.replies import reply_of
+from wakeful.features.schedules.labels import gap_reason_of
+from wakeful.features.schedules.replies import reply_of, with_words
 from wakeful.features.schedules.withdrawing import with_event_withdrawn
-from wakeful.ports.handlers import Gate, Job, Settled
+from wakeful.ports.claims import Claim
+from wakeful.ports.handlers import Gate, Job, RunAgent, Settled
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, StoreUnavailable, Tx, run_alarm
 
 log = logging.getLogger("wakeful.schedules")
@@ -62,7 +69,10 @@ class ScheduleRuns:
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
         compiled = self._compiled(tx, runs)
-        return [self._held_back(tx, run, now) or self._jobs.of(run, compiled[run.run_id]) for run in runs]
+        return [
+            _too_late(tx, run, own, now) or self._held_back(tx, run, now) or self._jobs.of(run, own)
+            for run, own in ((run, compiled[run.run_id]) for run in runs)
+        ]
 
     def jobs(self, tx: Tx, runs: Sequence[Run]) -> list[Job | str]:
         compiled = self._compiled(tx, runs)
@@ -101,6 +111,16 @@ class ScheduleRuns:
             _skip_queued(tx, given_up, now)
         return settled
 
+    def agent_of(self, tx: Tx, run: Run) -> RunAgent:
+        owner = tx[Ownerships].among([run.schedule_id]).get(run.schedule_id)
+        depth, compiled = 0 if owner is None else owner.depth, self._compilations.of_run(tx, run)
+        if not isinstance(compiled, Compiled):
+            return RunAgent(None if owner is None else owner.owner, None, depth, is_turn=False)
+        definition = compiled.definition
+        if isinstance(definition.action, Prompt):
+            return RunAgent(definition.action.agent, definition.deliver, depth)
+        return RunAgent(None if owner is None else owner.owner, definition.deliver, depth, is_turn=False)
+
     def _settle_one(
         self,
         tx: Tx,
@@ -127,19 +147,35 @@ class ScheduleRuns:
             moved = moved._replace(last_row_id=before.run_id)
         return Settled(settlement, effects, joins=before), moved
 
-    def settle_plain(self, tx: Tx, ended: Sequence[tuple[Run, Ending]], *, node_id: int, now: Instant) -> set[int]:
+    def settle_plain(
+        self,
+        tx: Tx,
+        ended: Sequence[tuple[Claim, Ending]],
+        *,
+        node_id: int,
+        now: Instant,
+        redact: Callable[[str], str] | None,
+    ) -> set[int]:
         """Settle the plain successes, but only if all endings belong to schedules: owners are locked kind by kind,
         before any run."""
-        candidates = [run for run, ending in ended if is_plain_success(run, ending)]
-        if not candidates or any(run.kind != KIND for run, _ in ended):
+        if any(claim.batch.kind != KIND for claim, _ in ended):
             return set()
-        compiled = self._compilations.of(tx, [(run.schedule_id, run.version) for run in candidates])
-        plain = [run for run in candidates if _is_plain(compiled, run)]
+        plain = self._plain(tx, [claim for claim, ending in ended if claim.batch.is_first and is_plain_success(ending)])
         if not plain:
             return set()
         if len(plain) < len(ended):
-            tx.cadences.lock({run.schedule_id for run, _ in ended})  # all owners, before any run is locked
-        return tx.plain.settle(node_id, plain, now=now)
+            tx.cadences.lock({claim.schedule_id for claim, _ in ended})  # all owners, before any run is locked
+        return tx.plain.settle(
+            node_id, plain, now=now, results=_results(ended, {claim.run_id for claim in plain}, redact)
+        )
+
+    def _plain(self, tx: Tx, claims: Sequence[Claim]) -> Sequence[Claim]:
+        """Those whose definitions are plain."""
+        if all(claim.batch.ends_plainly for claim in claims):
+            return claims
+        unknown = [claim for claim in claims if not claim.batch.is_plain]
+        compiled = self._compilations.of(tx, [(claim.schedule_id, claim.batch.version) for claim in unknown])
+        return [claim for claim in claims if claim.batch.ends_plainly or _is_plain(compiled, claim)]
 
     def _held_back(self, tx: Tx, run: Run, now: Instant) -> Decision:
         """The decision of the first gate that does not admit the run."""
@@ -197,9 +233,31 @@ class ScheduleRuns:
             tx.alarms.move_many(ALARM_SCHEDULE, moves)
 
 
-def _is_plain(compiled: Mapping[int, Compiled | Broken], run: Run) -> bool:
-    known = compiled.get(run.schedule_id)
-    return isinstance(known, Compiled) and known.is_plain and known.version == run.version
+def _too_late(tx: Tx, run: Run, own: Compiled | Broken, now: Instant) -> Skip | None:
+    """What becomes of a run that waited longer than its schedule allows. It is missed for what it waited for."""
+    if isinstance(own, Broken) or own.rules.lateness_max is None or not begins_too_late(run, own.rules, now):
+        return None
+    reason = waited_for(run)
+    if reason == CAPACITY and run.run_on is not None:
+        reason = gap_reason_of(tx, run.run_on, run.due_at, reason)
+    return Skip(reason, outcome="missed")
+
+
+def _results(
+    ended: Sequence[tuple[Claim, Ending]], plain: Set[int], redact: Callable[[str], str] | None
+) -> dict[int, str]:
+    """What is stored of plain endings that are more than done, by run id; without secrets."""
+    kept = {
+        claim.run_id: kept_of(ending if redact is None else masked(ending, redact))
+        for claim, ending in ended
+        if ending is not DONE and claim.run_id in plain
+    }
+    return {run_id: text for run_id, text in kept.items() if text is not None}
+
+
+def _is_plain(compiled: Mapping[int, Compiled | Broken], claim: Claim) -> bool:
+    known = compiled.get(claim.schedule_id)
+    return isinstance(known, Compiled) and known.is_plain and known.version == claim.batch.version
 
 
 def _asked(own: Compiled | Broken) -> str | None:
@@ -216,6 +274,8 @@ def _settle(
     now: Instant,
 ) -> tuple[Settled, Cadence | None]:
     """Settle one run under the definition it started with; its schedule advances under the current one."""
+    if isinstance(own, Compiled):
+        ending = with_words(ending, own.definition)
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     rules, policy = current.rules, current.policy

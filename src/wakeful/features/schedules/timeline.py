@@ -4,18 +4,24 @@ The cost is bounded by the page size: at most `MARKS_MAX` ledger rows and `MARKS
 schedule. A schedule with more says up to where its data is complete.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
+from wakeful.core.returned import At, Named, Slug, kind_of, returned
 from wakeful.core.run.runs import ERRORS
+from wakeful.core.schedule.health import Health
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.excluded_days import ranges
-from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.instants import Instant
+from wakeful.core.time.timing_builders import as_datetime
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.upcoming import ahead_of, open_runs, shown_at
-from wakeful.features.schedules.views import ScheduleView, as_text, encode, glances_text
+from wakeful.features.schedules.upcoming import NONE, ahead_of, open_runs, ran_ahead, shown_at
+from wakeful.features.schedules.views import RunSummary, ScheduleView, Status, encode, glances_text
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import ALARM_SCHEDULE, RunGlance, Tx
 
 MARKS_MAX: Final = 120
@@ -37,79 +43,81 @@ class UpcomingInstants(NamedTuple):
     whole_until: Instant
 
 
-class Row(NamedTuple):
+_RUNS: Final = kind_of(list[RunSummary])
+
+
+@dataclass(frozen=True, slots=True)
+class ExcludedTime:
+    """Adjacent days on which a schedule does not run."""
+
+    starts_at: Annotated[At, Named("from")]
+    until: At
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineRow:
     """One schedule on the time axis."""
 
-    view: ScheduleView
-    past: RecordedRuns
-    future: UpcomingInstants
-    excluded: list[tuple[Instant, Instant]]
-
-    def to_text(self) -> str:
-        """The row as JSON."""
-        timing = None if self.view.definition is None else self.view.definition.timing
-        head = {
-            "slug": self.view.slug,
-            "status": self.view.status,
-            "health": self.view.health,
-            "statusReason": self.view.status_reason,
-            "createdAt": as_text(self.view.created_at),
-            "nextRun": as_text(self.view.next_run),
-            "timezone": getattr(timing, "timezone", None),
-        }
-        return _row_text(head, self.past, self.future, self.excluded)
+    slug: Slug
+    status: Status
+    health: Health
+    status_reason: str | None
+    created_at: datetime
+    next_run: datetime | None
+    timezone: str | None
+    runs: Annotated[list[RunGlance], "newest first", _RUNS]
+    whole_since: Annotated[At, "the runs are complete from this time on"]
+    planned: Annotated[list[At], "upcoming instants, in order"]
+    whole_until: Annotated[At, "the instants are complete until this time"]
+    excluded: Annotated[list[ExcludedTime], "days on which it does not run"]
 
 
-class Other(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class OtherRow(TimelineRow):
     """The heartbeat, a handler of a workflow or a quota slot on the time axis."""
 
-    slug: str
-    handler: str | None
-    past: RecordedRuns
-    future: UpcomingInstants
-
-    def to_text(self) -> str:
-        """The row as JSON."""
-        newest = self.past.runs[0] if self.past.runs else None
-        ended = next((run for run in self.past.runs if not run.is_open), None)
-        since = min((run.planned_at for run in self.past.runs), default=self.past.whole_since)
-        head = {
-            "slug": self.slug,
-            "handler": self.handler,
-            "status": newest.outcome if newest is not None and newest.is_open else "idle",
-            "health": "failing" if ended is not None and ended.outcome in ERRORS else "ok",
-            "statusReason": None,
-            "createdAt": format_instant(since),
-            "nextRun": format_instant(self.future.instants[0]) if self.future.instants else None,
-            "timezone": None,
-        }
-        return _row_text(head, self.past, self.future, [])
+    slug: Annotated[str, "`heartbeat`, `workflow:ID` or `slot:NAME`"]
+    handler: Annotated[str | None, "of a workflow: the producer or consumer; null if unknown"]
 
 
-def _row_text(
-    head: Mapping[str, Any],
-    past: RecordedRuns,
-    future: UpcomingInstants,
-    excluded: Sequence[tuple[Instant, Instant]],
-) -> str:
-    """A row as JSON: written as text, because it is mostly runs whose text is kept."""
-    days = [{"from": format_instant(first), "until": format_instant(end)} for first, end in excluded]
-    return (
-        f'{encode(head)[:-1]},"runs":{glances_text(past.runs)},"wholeSince":"{format_instant(past.whole_since)}",'
-        f'"planned":{encode([format_instant(at) for at in future.instants])},'
-        f'"wholeUntil":"{format_instant(future.whole_until)}","excluded":{encode(days)}}}'
-    )
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """A page of schedules between two times, ordered by slug."""
+
+    since: At
+    until: At
+    now: At
+    rows: list[TimelineRow]
+    others: Annotated[list[OtherRow], "on the first page: everything else with planned instants"]
+    next: Annotated[str | None, "cursor of the next page; null on the last page"]
+
+
+TIMELINE: Final = returned(Timeline)
+_PAGE: Final = TIMELINE.only(without=("rows", "others"))
+_ROW: Final = returned(TimelineRow).only(without=("runs",))
+_OTHER: Final = returned(OtherRow).only(without=("runs",))
+
+
+def timeline_text(page: Timeline) -> str:
+    """A page as JSON: written as text, because it is mostly runs whose text is kept."""
+    rows = ",".join(_row_text(_ROW.write(row), row.runs) for row in page.rows)
+    others = ",".join(_row_text(_OTHER.write(row), row.runs) for row in page.others)
+    return f'{encode(_PAGE.write(page))[:-1]},"rows":[{rows}],"others":[{others}]}}'
+
+
+def _row_text(written: dict[str, Any], runs: Iterable[RunGlance]) -> str:
+    return f'{encode(written)[:-1]},"runs":{glances_text(runs)}}}'
 
 
 def others(
     tx: Tx, ahead: Iterable[Upcoming], *, since: Instant, until: Instant, whole_until: Instant, marks: int = MARKS_MAX
-) -> list[Other]:
+) -> list[OtherRow]:
     """Everything else that has something planned, by name; workflows by handler."""
     planned: dict[str, dict[str | None, list[tuple[Instant, bool]]]] = {}
     for instant in sorted(ahead):
         handler = instant.handler if instant.slug.startswith(WORKFLOW) else None
         planned.setdefault(instant.slug, {}).setdefault(handler, []).append((instant.due_at, True))
-    owners = {slug: owner for slug in sorted(planned) if (owner := tx.owners.find(slug)) is not None or ":" in slug}
+    owners = {slug: owner for slug in sorted(planned) if (owner := tx[Owners].find(slug)) is not None or ":" in slug}
     ran = tx.runs.latest([owner for owner in owners.values() if owner is not None], limit=marks + 1)
     entries = []
     for slug, owner in owners.items():
@@ -118,8 +126,28 @@ def others(
         for handler in sorted({*planned[slug], *runs}, key=lambda name: (name is None, name)):
             future = _future(planned[slug].get(handler, []), until, marks)
             whole = future._replace(whole_until=min(future.whole_until, whole_until))
-            entries.append(Other(slug, handler, past._replace(runs=runs.get(handler, [])), whole))
+            entries.append(_other(slug, handler, past._replace(runs=runs.get(handler, [])), whole))
     return entries
+
+
+def _other(slug: str, handler: str | None, past: RecordedRuns, future: UpcomingInstants) -> OtherRow:
+    opened = past.runs[0].outcome if past.runs else None
+    ended = next((run for run in past.runs if not run.is_open), None)
+    return OtherRow(
+        slug=slug,
+        status=opened if opened == "running" or opened == "waiting" else "idle",
+        health="failing" if ended is not None and ended.outcome in ERRORS else "ok",
+        status_reason=None,
+        created_at=as_datetime(min((run.planned_at for run in past.runs), default=past.whole_since)),
+        next_run=as_datetime(future.instants[0]) if future.instants else None,
+        timezone=None,
+        runs=past.runs,
+        whole_since=past.whole_since,
+        planned=future.instants,
+        whole_until=future.whole_until,
+        excluded=[],
+        handler=handler,
+    )
 
 
 def _by_handler(tx: Tx, runs: Sequence[RunGlance]) -> dict[str | None, list[RunGlance]]:
@@ -146,13 +174,14 @@ def rows(
     until: Instant,
     terms: Terms,
     marks: int = MARKS_MAX,
-) -> list[Row]:
+) -> list[TimelineRow]:
     """These schedules between two times, with at most `marks` marks on either side of now."""
     schedules = tx.schedules.by_slugs([view.slug for view in views])
     views = [view for view in views if view.slug in schedules]  # what waits for approval has no times
     ids = [schedule.schedule_id for schedule in schedules.values()]
     cadences, alarms = tx.cadences.lock(ids), tx.alarms.by_refs(ALARM_SCHEDULE, ids)
     ran, opened = tx.runs.latest(ids, limit=marks + 1), open_runs(tx, list(cadences.values()))
+    already = ran_ahead(tx, cadences.values())
     listed = []
     for view in views:
         schedule = schedules[view.slug]
@@ -160,23 +189,41 @@ def rows(
         ahead: list[tuple[Instant, bool]] = []
         compiled = read_stored(key, schedule.version, schedule.definition)
         if isinstance(compiled, Compiled) and key in alarms and alarms[key].due_at is not None:
-            # Instants outside active hours are passed over but count, so that a narrow window stays cheap.
-            walked = islice(ahead_of(schedule, cadences[key], opened, now, terms), marks + 1)
-            ahead = _until(((shown_at(instant, compiled.rules), is_started) for instant, is_started in walked), until)
+            starts = ahead_of(schedule, cadences[key], opened, now, terms, already.get(key, NONE))
+            walked = islice(starts, marks + 1)
+            ahead = _until(((shown_at(instant, compiled.rules), True) for instant in walked), until)
         waiting = opened.get(cadences[key].open_run_id or 0)
         if waiting is not None and waiting.outcome == "waiting" and (waiting.next_attempt_at or 0) > now:
             ahead.insert(0, (waiting.next_attempt_at or now, True))
         past, future = _past(ran[key], since, marks), _future(ahead, until, marks)
-        listed.append(Row(view, past, future, _excluded(view, terms, since, until)))
+        listed.append(_row(view, past, future, _excluded(view, terms, since, until)))
     return listed
 
 
-def _excluded(view: ScheduleView, terms: Terms, since: Instant, until: Instant) -> list[tuple[Instant, Instant]]:
+def _row(view: ScheduleView, past: RecordedRuns, future: UpcomingInstants, excluded: list[ExcludedTime]) -> TimelineRow:
+    timing = None if view.definition is None else view.definition.timing
+    return TimelineRow(
+        slug=view.slug,
+        status=view.status,
+        health=view.health,
+        status_reason=view.status_reason,
+        created_at=view.created_at,
+        next_run=view.next_run,
+        timezone=getattr(timing, "timezone", None),
+        runs=past.runs,
+        whole_since=past.whole_since,
+        planned=future.instants,
+        whole_until=future.whole_until,
+        excluded=excluded,
+    )
+
+
+def _excluded(view: ScheduleView, terms: Terms, since: Instant, until: Instant) -> list[ExcludedTime]:
     """The days between two times on which the schedule does not run, as ranges with an exclusive end."""
     days = None if view.definition is None else terms.excluded(view.definition)
     if days is None:
         return []
-    return [(first, last + 1) for first, last in islice(ranges(days, since - 1, until), MARKS_MAX)]
+    return [ExcludedTime(first, last + 1) for first, last in islice(ranges(days, since - 1, until), MARKS_MAX)]
 
 
 def _until(walked: Iterable[tuple[Instant, bool]], until: Instant) -> list[tuple[Instant, bool]]:

@@ -8,13 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from wakeful.core.returned import returned
+from wakeful.core.schedule.lateness import LATE_REASONS
 from wakeful.core.time.instants import Instant, format_optional
 from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken
 from wakeful.features.schedules.rules import Terms
-from wakeful.features.schedules.views import view_run
+from wakeful.features.schedules.run_views import view_run
 from wakeful.features.schedules.why_facts import AdjacentInstant, BudgetOf, NamedRun, ProcessFacts, WhyCase, read_case
 from wakeful.features.schedules.why_words import cause_of, sentence_of
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import Tx
 
 UNNAMED: Final = "another schedule"
@@ -23,13 +26,16 @@ UNNAMED: Final = "another schedule"
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """An explanation: a sentence for people, facts for programs."""
+    """The explanation, for people and for programs."""
 
     sentence: str
     facts: Mapping[str, Any]
 
     def to_json(self) -> dict[str, Any]:
-        return {"sentence": self.sentence, "facts": dict(self.facts)}
+        return WHY.write(self)
+
+
+WHY: Final = returned(Why)
 
 
 def why(
@@ -59,7 +65,7 @@ def _seen_by(tx: Tx, agent: str, named: NamedRun | None) -> NamedRun | None:
     """A run as an agent may see it: owners other than the agent have no name."""
     if named is None:
         return None
-    owner = tx.ownerships.by_ids([named.run.schedule_id]).get(named.run.schedule_id)
+    owner = tx[Ownerships].among([named.run.schedule_id]).get(named.run.schedule_id)
     return named if owner is not None and owner.owner == agent else replace(named, slug=UNNAMED)
 
 
@@ -101,7 +107,8 @@ def facts_of(case: WhyCase) -> dict[str, Any]:
 
 def _outage(case: WhyCase) -> dict[str, Any] | None:
     """When no node ticked around a missed instant, judging by the node rows that still exist."""
-    if case.row is None or case.row.outcome != "missed" or case.nodes.down_until is None:
+    row = case.row
+    if row is None or row.outcome != "missed" or row.reason in LATE_REASONS or case.nodes.down_until is None:
         return None
     return {"from": format_optional(case.nodes.down_from), "until": format_optional(case.nodes.down_until)}
 

@@ -18,6 +18,7 @@ from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.labels import lacking
 from wakeful.features.schedules.resets import informed
 from wakeful.features.schedules.rules import Terms
+from wakeful.features.schedules.upcoming import NONE, ran_ahead
 from wakeful.features.schedules.why_dst import DstChange, dst_change_at
 from wakeful.features.schedules.why_ledger import covering, in_progress_at, manual_in, reach, rows_around, walk
 from wakeful.ports.names import names_of
@@ -102,6 +103,7 @@ class WhyCase:
     lacking: str | None  # the sentence, if no live node has the label it needs
     oldest_row_at: Instant | None  # the oldest instant in the rows that were read
     used_up: UsedUp | None = None  # the budget that keeps it from running
+    ran: frozenset[Instant] = frozenset()  # instants ahead that ran before the clock was set back
 
     @property
     def subject_at(self) -> Instant:
@@ -131,7 +133,17 @@ class WhyCase:
     @property
     def next_due_at(self) -> Instant | None:
         """When its alarm is due next."""
-        return due_at(self.cadence, self.compiled.rules) if isinstance(self.compiled, Compiled) else None
+        if isinstance(self.compiled, Broken):
+            return None
+        return due_at(self.cadence._replace(next_at=self.following), self.compiled.rules)
+
+    @property
+    def following(self) -> Instant | None:
+        """Its next instant that has not run yet."""
+        at = self.cadence.next_at
+        while at is not None and at in self.ran and isinstance(self.compiled, Compiled):
+            at = next_after(self.compiled.rules.timing, at)
+        return at
 
     @property
     def starting(self) -> Timing | None:
@@ -195,6 +207,7 @@ def read_case(tx: Tx, slug: str, *, at: Instant | None, now: Instant, process: P
         lacking=_lacking(tx, row, compiled, now),
         oldest_row_at=min((row.planned_at for row in rows), default=None),
         used_up=_used_up(tx, schedule, compiled, process),
+        ran=ran_ahead(tx, [cadence]).get(schedule.schedule_id, NONE),
     )
 
 

@@ -6,8 +6,9 @@ from typing import Any, Final, TypeVar
 
 from wakeful.core.self_scheduling.proposals import Lineage, Proposal
 from wakeful.core.time.instants import format_instant
-from wakeful.features.schedules.views import lineage_json
+from wakeful.features.schedules.views import LINEAGE
 from wakeful.features.schedules.why import Why
+from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import Tx
 
 _USED_UP: Final = re.compile(r"the \w+ budget of [^();]* is used up \(.*?\);")
@@ -43,7 +44,7 @@ def why_waits(proposal: Proposal) -> Why:
         "cause": "approval",
         "slug": proposal.slug,
         "owner": proposal.owner,
-        "lineage": lineage_json(proposal.lineage),
+        "lineage": LINEAGE.write(proposal.lineage),
         "proposal": proposal.proposal_id,
     }
     return Why(sentence, facts)
@@ -52,8 +53,8 @@ def why_waits(proposal: Proposal) -> Why:
 def with_origin(tx: Tx, slug: str, explanation: Why) -> Why:
     """The explanation, with who made the schedule if an agent did."""
     schedule = tx.schedules.by_slugs([slug]).get(slug)
-    known = None if schedule is None else tx.ownerships.by_ids([schedule.schedule_id]).get(schedule.schedule_id)
+    known = None if schedule is None else tx[Ownerships].among([schedule.schedule_id]).get(schedule.schedule_id)
     if known is None:
         return explanation
-    facts = {**explanation.facts, "owner": known.owner, "lineage": lineage_json(known.lineage)}
+    facts = {**explanation.facts, "owner": known.owner, "lineage": LINEAGE.write(known.lineage)}
     return replace(explanation, sentence=f"{explanation.sentence} ({origin(known.owner, known.lineage)})", facts=facts)

@@ -3,9 +3,12 @@
 from typing import Final
 
 from wakeful.core.heartbeat.conversations import channel_of
-from wakeful.core.run.runs import Run
+from wakeful.core.run.resources import RESOURCES
+from wakeful.core.run.runs import Run, reached_by
 from wakeful.core.schedule.labels import named
+from wakeful.core.schedule.lateness import LATE_REASONS
 from wakeful.core.schedule.policies import GRACE
+from wakeful.core.time.instants import format_duration
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import AGENT_LANE, Broken
 from wakeful.features.schedules.labels import NO_LABEL
@@ -21,10 +24,10 @@ def _subject(case: WhyCase, times: TimeFormat) -> str:
 
 
 def ran(case: WhyCase, times: TimeFormat) -> str:
-    return f"{_subject(case, times)} {_how_it_ended(_row(case), times)}{_lateness(case, times)}"
+    return f"{_subject(case, times)} {_how_it_ended(case, _row(case), times)}{_lateness(case, times)}"
 
 
-def _how_it_ended(row: Run, times: TimeFormat) -> str:
+def _how_it_ended(case: WhyCase, row: Run, times: TimeFormat) -> str:
     took = "" if row.ended_at is None or row.started_at is None else length(row.ended_at - row.started_at)
     tries = "" if row.attempt <= 1 else f" on attempt {row.attempt}"
     error = _error(row)
@@ -36,21 +39,22 @@ def _how_it_ended(row: Run, times: TimeFormat) -> str:
         case "failed":
             why = _FAILED_WHY.get(row.reason or "", "")
             after = f" after {row.attempt} attempts" if row.attempt > 1 else ""
-            return f"failed{after}{why}{_got(row)}: {error}"
+            return f"failed{after}{why}{_got(case)}: {error}"
         case "timedOut":
-            return f"timed out after {took}{tries}{_got(row)}: {error}"
+            return f"timed out after {took}{tries}{_got(case)}: {error}"
         case "unconfirmed":
-            return f"is unconfirmed{_got(row)}: {error}"
+            return f"is unconfirmed{_got(case)}: {error}"
         case "cancelled":
             return "was cancelled before it started" if row.started_at is None else f"was cancelled after {took}{tries}"
         case _:
-            return f"ended with an unknown result{tries}{_got(row)}: {error}"
+            return f"ended with an unknown result{tries}{_got(case)}: {error}"
 
 
 _FAILED_WHY: Final = {
     "busy": ", because its target stayed busy",
     "throttled": ", because its target asked for a later retry",
     "quota": ", because its agent's quota is used up",
+    RESOURCES: ", because the system had no resources for it for an hour, while other runs began",
     "budget": ", and was not retried because a budget is used up",
     "crash": ", because the node that ran it died",
     "shutdown": ", because its node was shut down",
@@ -61,8 +65,9 @@ _FAILED_WHY: Final = {
 }
 
 
-def _got(row: Run) -> str:
-    return "" if row.rung is None else f" (it got as far as {row.rung})"
+def _got(case: WhyCase) -> str:
+    reached = reached_by(_row(case), case.attempts)
+    return "" if reached is None else f" (it got as far as {reached})"
 
 
 def _lateness(case: WhyCase, times: TimeFormat) -> str:
@@ -83,10 +88,11 @@ def _due_why(case: WhyCase) -> str:
 
 def running(case: WhyCase, times: TimeFormat) -> str:
     row = _row(case)
+    reached = reached_by(row, case.attempts)
     since = "" if row.claimed_at is None else f" since {times.brief(row.claimed_at)}"
     until = "" if row.deadline_at is None else f", and must finish by {times.brief(row.deadline_at)}"
     tries = "" if row.attempt <= 1 else f" on attempt {row.attempt}"
-    progress = f"{since}{tries}, has got as far as {row.rung}{until}"
+    progress = f"{since}{tries}, has got as far as {reached}{until}"
     return f"{_subject(case, times)} has been running{progress}{_lateness(case, times)}"
 
 
@@ -105,6 +111,8 @@ def waiting(case: WhyCase, times: TimeFormat) -> str:
 
 def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
     until = "" if row.next_attempt_at is None else times.brief(row.next_attempt_at)
+    if row.reason == RESOURCES:
+        return f"for resources until {until}; it could not begin, which is not an attempt: {_error(row)}"
     match row.reason:
         case "retry":
             return f"to be retried at {until}, because attempt {row.attempt} failed: {_error(row)}"
@@ -112,12 +120,10 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
             return f"until {until}, because its target is busy: {_error(row)}"
         case "throttled":
             return f"until {until}, because its target asked for a later retry: {_error(row)}"
-        case "crash":
-            return f"to be retried at {until}, because the node that ran it died"
+        case "crash" | "shutdown":
+            return f"to be retried at {until}, because {_INTERRUPTED_BY[row.reason]}"
         case "worker":
             return f"to be retried at {until}, because {_error(row)}"
-        case "shutdown":
-            return f"to be retried at {until}, because its node was shut down"
         case "quota":
             because = f"because {_used_up(case)}" if row.error is None else f"because {_error(row)}"
             return f"for quota until {until}, {because}"
@@ -141,6 +147,9 @@ def _for_what(case: WhyCase, row: Run, times: TimeFormat) -> str:
             return "to start at the next tick"
         case reason:
             return f"until {until}, deferred by a gate: {reason}"
+
+
+_INTERRUPTED_BY: Final = {"crash": "the node that ran it died", "shutdown": "its node was shut down"}
 
 
 def _used_up(case: WhyCase) -> str:
@@ -221,11 +230,29 @@ def missed(case: WhyCase, times: TimeFormat) -> str:
         queue = None if isinstance(case.compiled, Broken) else case.compiled.run_on
         lacked = "the label it needed" if queue is None else named(queue)
         return f"{subject} because no live node had {lacked}{_caught_up(case, times)}"
+    if row.reason in LATE_REASONS and row.ended_at is not None:
+        late = length(row.ended_at - row.due_at)
+        return f"{subject} because it could only begin {late} late: it waited {_too_long(case, row)}"
     if row.reason == "restored":
         return f"{subject} because the store was restored from a backup, and what ran after the backup is unknown"
     down, back = case.nodes.down_from, case.nodes.down_until
     when = "" if down is None or back is None else f" between {times.brief(down)} and {times.brief(back)}"
     return f"{subject} because no process was ticking{when}{_caught_up(case, times)}"
+
+
+def _too_long(case: WhyCase, row: Run) -> str:
+    """What a run waited for that began too late, and the limit."""
+    limit = None if isinstance(case.compiled, Broken) else case.compiled.rules.lateness_max
+    allowed = "" if limit is None else f", and maxLateness is {format_duration(max(limit, GRACE))}"
+    match row.reason:
+        case "lane" if row.lane is not None:
+            return f"in {_queue(row.lane)}{allowed}"
+        case "queued":
+            return f"for the previous run to end{allowed}"
+        case "resources":
+            return f"for resources of the system{allowed}"
+        case _:
+            return f"for capacity{allowed}"
 
 
 def _caught_up(case: WhyCase, times: TimeFormat) -> str:

@@ -2,7 +2,8 @@
 
 Theory of operation: if nothing ticks and something is still to happen, the sentence starts with that. Then it says
 what happened at the instant and why; then, where it helps, what daylight saving, stagger or an outage had to do with
-it; then what comes next. Times are in the schedule's own zone, the first with date and zone, later ones abbreviated.
+it; then what comes next. Times are in the schedule's own zone, and have a date unless it is today's, or that of the day
+that was asked about.
 """
 
 from collections.abc import Iterable
@@ -45,7 +46,7 @@ def cause_of(case: WhyCase) -> str:
 
 def sentence_of(case: WhyCase) -> str:
     """The whole sentence."""
-    times = TimeFormat(case.zone, case.subject_at)
+    times = TimeFormat(case.zone, case.now if case.asked_at is None else case.subject_at)
     cause = cause_of(case)
     parts = [_nothing_ticks(case, times), _SENTENCES[cause](case, times)]
     if case.dst is not None and cause != "notAnInstant":
@@ -137,7 +138,8 @@ def _halt(case: WhyCase, times: TimeFormat) -> str:
             until = "" if cadence.resume_at is None else f" (resumes at {times.brief(cadence.resume_at)})"
             return f"has been paused since {since}{until}"
         case "disabled":
-            return f"has been disabled since {since}: {cadence.state_reason}"
+            why = "" if cadence.state_reason is None else f": {cadence.state_reason}"
+            return f"has been disabled since {since}{why}"
         case _:
             return f"finished at {since}: it has no planned times left"
 
@@ -280,9 +282,11 @@ def _what_is_next(case: WhyCase, times: TimeFormat) -> str | None:
         return None
     if case.cadence.state != "active" or isinstance(case.compiled, Broken):
         return None
-    following = case.cadence.next_at
+    following = case.following
     if following is None:
         return f"nothing is planned: {_why_no_instant(case)}"
+    if (due := case.next_due_at) is not None and due <= case.now and case.lacking is None:
+        return _overdue(case, following, times)
     unwanted = _unwanted(case)
     if unwanted is not None:
         return f"it will not run at {times.brief(following)} because {unwanted}"
@@ -310,6 +314,14 @@ def _what_is_next(case: WhyCase, times: TimeFormat) -> str | None:
         return _next_with_budget(case, case.used_up, following, times)
     staggered = "" if due == following else f", at {times.brief(due)} with its stagger"
     return f"it runs next at {times.brief(following)}{staggered}"
+
+
+def _overdue(case: WhyCase, following: Instant, times: TimeFormat) -> str:
+    """What was due before now has not started; what comes next lies ahead."""
+    then = None if case.starting is None else next_after(case.starting, case.now)
+    later = "" if then is None else f"; the next planned time after now is {times.brief(then)}"
+    waits = ", and waits: the concurrency limit is reached" if case.nodes.is_full else ", and has not started"
+    return f"{times.brief(following)} was due{waits}{later}"
 
 
 def _next_with_budget(case: WhyCase, used_up: UsedUp, following: Instant, times: TimeFormat) -> str:

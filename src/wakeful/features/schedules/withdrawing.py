@@ -4,6 +4,8 @@ from dataclasses import replace
 
 from wakeful.core.run.results import Cancelled
 from wakeful.core.run.runs import Run
+from wakeful.ports.heartbeats import Heartbeats, WaitingEvents
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import Tx
 
 HEARTBEAT = "heartbeat"
@@ -14,12 +16,12 @@ def with_event_withdrawn(tx: Tx, run: Run, ending: Cancelled) -> Cancelled:
     turn may have passed the event to the agent, nothing proves that the run was stopped."""
     if not run.is_open or not _has_raised(tx, run):
         return ending
-    owner_id = tx.owners.find(HEARTBEAT)
+    owner_id = tx[Owners].find(HEARTBEAT)
     if owner_id is not None:
-        tx.heartbeats.lock([owner_id])
-    event = tx.system_events.of_run(run.run_id)
+        tx[Heartbeats].lock([owner_id])
+    event = tx[WaitingEvents].of_run(run.run_id)
     if event is not None:
-        tx.system_events.remove_many([event.event_id])
+        tx[WaitingEvents].remove_many([event.event_id])
         if event.carried_by is None:
             return ending
     return replace(ending, is_proven=False, is_sent=True)

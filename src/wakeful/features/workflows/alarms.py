@@ -6,22 +6,19 @@ time: while a run is open the alarm is off, and closing the run sets it again.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from wakeful.core.run.runs import Outcome, Run, Trigger, unplanned
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Gap, stretch_of
-from wakeful.core.time.instants import HOUR, SECOND, Instant
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant
 from wakeful.core.time.timing import latest_until, next_after, tally
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Session, SessionKind
 from wakeful.core.workflow.rules import (
     CONSUMERS_MAX,
-    HELD_MAX,
-    LOOP_RUNS_MAX,
-    LOOP_WINDOW,
-    WAKE_MAX,
     WorkflowState,
     counted,
     due_producers,
@@ -30,7 +27,10 @@ from wakeful.core.workflow.rules import (
     is_startable,
     next_consumer,
 )
+from wakeful.features.workflows.clock_steps import taken, turned_back, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Compiled, Known
+from wakeful.features.workflows.feeding import FEED_KEPT, Loops
+from wakeful.features.workflows.loading import ASKED_AGAIN
 from wakeful.features.workflows.state import (
     of_handler,
     read_flows,
@@ -40,6 +40,7 @@ from wakeful.features.workflows.state import (
     with_handler,
     with_workflow,
 )
+from wakeful.ports import events
 from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, SubscriptionKey
@@ -66,17 +67,31 @@ class WorkflowAlarms:
     is_always_asked = True  # it also prunes what removed workflows left behind
     brings_runs = True
 
-    def __init__(self, compilations: Compilations) -> None:
+    def __init__(
+        self, compilations: Compilations, loaded: Callable[[], Collection[str]], *, left_for: Duration
+    ) -> None:
         self._compilations = compilations
+        self._loaded = loaded  # the Python workflows of this process
+        self._loops = Loops(compilations)
+        self._left_for = left_for  # how long others are left alone, for the processes that have them
         self._prune_at: Instant = 0
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, gap_reason: str) -> RingResult:
+    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Advance every workflow whose alarm was due by `due_by`, at most `limit` of them."""
         if now >= self._prune_at or now < self._prune_at - PRUNE_EVERY:
             self._prune(tx, now)
-        workflows = tx.workflows.due(now=due_by, limit=limit)
-        if not workflows:
+        loaded = self._loaded()
+        rung = tx.workflows.due_here(now=due_by, left_by=due_by - self._left_for, loaded=loaded, limit=limit)
+        if not rung:
             return RingResult((), 0)
+        workflows = [workflow for workflow in rung if workflow.origin != "python" or workflow.name in loaded]
+        others = [workflow for workflow in rung if workflow.origin == "python" and workflow.name not in loaded]
+        if others:  # never claimed here: a process that has the functions takes them
+            again_at = now + ASKED_AGAIN
+            moves = [(workflow.workflow_id, again_at if is_startable(workflow) else None) for workflow in others]
+            tx.alarms.move_many(ALARM_WORKFLOW, sorted(moves))
+        if not workflows:
+            return RingResult((), len(rung))
         flows = read_flows(tx, workflows)
         oldest = _by_workflow(tx.messages.oldest(flows))
         sessions = tx.sessions.by_ids(
@@ -86,14 +101,14 @@ class WorkflowAlarms:
         for flow in flows.values():
             session = sessions.get(flow.workflow.session_id or 0)
             known = self._compilations.of(flow.workflow)
-            steps.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), now))
-        starts = [self._start(step, now, gap_reason) for step in steps]
+            steps.append(_begin(tx, flow, session, known, oldest.get(flow.workflow.workflow_id, {}), self._loops, now))
+        starts = [self._start(tx, step, now, gap_reason) for step in steps]
         due, after = _runs(tx, [start for start in starts if isinstance(start, _Started)], now)
         after |= {start.flow.workflow.workflow_id: start.flow for start in starts if isinstance(start, _Step)}
         save_flows(tx, [(flows[key], after[key]) for key in flows], now)
         # An alarm that rang without effect is recomputed as well.
         touch(tx, [flow for key, flow in flows.items() if after[key] is flow], now)
-        return RingResult(due, len(workflows))
+        return RingResult(due, len(rung))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The clock was set back: replan from now what was planned in the future."""
@@ -102,7 +117,8 @@ class WorkflowAlarms:
             return None
         flows = read_flows(tx, workflows)
         pairs = [
-            (flow, _replanned_or_unchanged(flow, self._compilations.of(flow.workflow), now)) for flow in flows.values()
+            (flow, _turned_back_or_unchanged(tx, flow, self._compilations.of(flow.workflow), now))
+            for flow in flows.values()
         ]
         save_flows(tx, pairs, now)
         return workflows[-1].workflow_id
@@ -113,14 +129,15 @@ class WorkflowAlarms:
     def _prune(self, tx: Tx, now: Instant) -> None:
         """Delete a small batch of what the ledger has pruned, by the ledger's trusted clock and not by ours."""
         gone = tx.sessions.prune(limit=PRUNE_STEP) + tx.workflows.forget_deleted(limit=PRUNE_STEP)
+        tx.workflows.forget_feeds(before=now - FEED_KEPT)
         self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
 
-    def _start(self, step: _Step, now: Instant, gap_reason: str) -> "_Step | _Started":
+    def _start(self, tx: Tx, step: _Step, now: Instant, gap_reason: str) -> "_Step | _Started":
         """How the run of a workflow's handler starts, if one does."""
         if step.handler is None:
             return step
         try:
-            return _Started(step, _start(step, self._compilations.of(step.flow.workflow), now, gap_reason))
+            return _Started(step, _start(tx, step, self._compilations.of(step.flow.workflow), now, gap_reason))
         except Exception as error:  # a schedule that cannot be computed must not stop the others (L9)
             said = f"{step.handler.name}: its next time cannot be computed ({type(error).__name__}: {error})"
             return _Step(with_workflow(step.flow, error=said, error_at=now))
@@ -133,7 +150,7 @@ class _Start(NamedTuple):
     due_at: Instant
     trigger: Trigger
     queued: int
-    gap: Gap | None
+    gaps: Sequence[Gap] = ()
 
 
 class _Started(NamedTuple):
@@ -145,7 +162,7 @@ class _Started(NamedTuple):
 
 def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, WorkflowState]]:
     """The new runs, with the ledger rows of instants skipped before them."""
-    ids = iter(tx.runs.reserve_ids(sum(2 if run.start.gap is not None else 1 for run in started)))
+    ids = iter(tx.runs.reserve_ids(sum(1 + len(run.start.gaps) for run in started)))
     due: list[Due] = []
     gaps: list[Run] = []
     rows: list[HandlerRun] = []
@@ -154,8 +171,7 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
         if session is None or handler is None:  # only new runs are here
             continue
         workflow = flow.workflow
-        if start.gap is not None:
-            gaps.append(_gap_row(next(ids), flow, handler, start.gap, now))
+        gaps += [_gap_row(next(ids), flow, handler, gap, now) for gap in start.gaps]
         run_id = next(ids)
         run = planned(
             run_id=run_id,
@@ -169,7 +185,8 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
         )
         due.append(Due(run._replace(occurrence=unplanned(run_id, start.planned_at))))
         rows.append(_handler_run(run_id, flow, session, handler, start.queued, now))
-        begins = handler._replace(last_run_id=run_id, last_run_at=now)
+        ran_through = max(handler.ran_through, start.planned_at) if handler.kind == PRODUCER else 0
+        begins = handler._replace(last_run_id=run_id, last_run_at=now, ran_through=ran_through)
         after[workflow.workflow_id] = with_workflow(with_handler(flow, begins), open_run_id=run_id)
     if gaps:
         tx.runs.add_many(gaps)
@@ -185,6 +202,7 @@ def _begin(
     session: Session | None,
     known: Known,
     oldest: Mapping[tuple[str, str], Instant],
+    loops: Loops,
     now: Instant,
 ) -> _Step:
     """The next step of one workflow."""
@@ -193,7 +211,7 @@ def _begin(
     if isinstance(known, Broken):
         return _Step(with_workflow(flow, error=f"its definition cannot be read: {known.reason}", error_at=now))
     if session is not None:
-        going_on = _next_in(tx, flow, session, known, oldest, now)
+        going_on = _next_in(tx, flow, session, known, oldest, loops, now)
         if going_on is not None:
             return going_on
         tx.sessions.save_many([session._replace(ended_at=now, result="completed")])
@@ -203,7 +221,7 @@ def _begin(
     if not due and next_consumer(flow, oldest, now) is None:
         return _Step(flow)
     flow, session = open_session(tx, flow, kind, due, now)
-    step = _next_in(tx, flow, session, known, oldest, now)
+    step = _next_in(tx, flow, session, known, oldest, loops, now)
     return _Step(flow) if step is None else step
 
 
@@ -213,6 +231,7 @@ def _next_in(
     session: Session,
     known: Compiled,
     oldest: Mapping[tuple[str, str], Instant],
+    loops: Loops,
     now: Instant,
 ) -> _Step | None:
     """The handler that runs next in a session; None if the session is over."""
@@ -227,21 +246,23 @@ def _next_in(
     consumer = next_consumer(flow, oldest, now)
     if consumer is None:
         return None
-    if consumer in known.looping:
-        flow = _counted(tx, flow, consumer, now)
+    shared = loops.through(tx, flow.workflow, now=now).get(consumer, 0)
+    if shared or consumer in known.looping:
+        flow = _counted(tx, flow, consumer, max(1, shared), now)
     session = session._replace(producers_left="[]", consumers_run=session.consumers_run + 1)
     return _Step(flow, session, flow.handlers[consumer])
 
 
-def _counted(tx: Tx, flow: WorkflowState, consumer: str, now: Instant) -> WorkflowState:
+def _counted(tx: Tx, flow: WorkflowState, consumer: str, shares: int, now: Instant) -> WorkflowState:
     """Count a run of a consumer whose messages may lead back to it: after too many in a minute it waits."""
-    flow = flow._replace(workflow=counted(flow.workflow, now))
+    flow = flow._replace(workflow=counted(flow.workflow, now, shares=shares))
     if is_limited(flow.workflow, now):
+        runs = flow.workflow.window_runs
         said = (
-            f"{consumer} publishes to a topic that leads back to it, and ran {LOOP_RUNS_MAX} times within a minute; "
-            "consumers wait until the minute is over"
+            f"{consumer} publishes to a topic that leads back to it, and ran {runs} times within a minute; consumers "
+            "wait until the minute is over"
         )
-        tell(tx, flow.workflow, "limited", said, level="warn", data={"handler": consumer})
+        tell(tx, flow.workflow, events.WORKFLOW_LIMITED, said, level="warn", handler=consumer)
     return flow
 
 
@@ -251,34 +272,41 @@ def open_session(
     """Start a session."""
     left = json.dumps(list(producers))
     session_id = tx.sessions.add(NewSession(flow.workflow.workflow_id, kind, now, left))
-    tell(tx, flow.workflow, "session-started", data={"sessionId": str(session_id), "kind": kind})
+    tell(tx, flow.workflow, events.WORKFLOW_SESSION_STARTED, session_id=session_id, kind=kind)
     session = Session(session_id, flow.workflow.workflow_id, kind, now, None, None, None, left, 0)
     return with_workflow(flow, session_id=session_id), session
 
 
-def _start(step: _Step, known: Known, now: Instant, gap_reason: str) -> _Start:
+def _start(tx: Tx, step: _Step, known: Known, now: Instant, gap_reason: str) -> _Start:
     """When the run was planned, and which times were skipped before it."""
     flow, session, handler = step
     if handler is None or session is None:
         raise AssertionError("no handler to start")
     if handler.kind == CONSUMER:
         since = handler.wake_at if handler.wake_at is not None and handler.wake_at <= now else now
-        return _Start(since, since, "wake", 0, None)
+        return _Start(since, since, "wake", 0)
     due_at = handler.next_at
     if due_at is None or due_at > now or isinstance(known, Broken):
-        return _Start(now, now, "manual", 0, None)
+        return _Start(now, now, "manual", 0)
     trigger: Trigger = "manual" if session.kind == "manual" else "schedule"
     freed_at = flow.workflow.freed_at
     was_busy = freed_at is not None and freed_at > due_at and not handler.tries
     queued = now - due_at if was_busy else 0
     producer = known.handlers[handler.name]
-    latest = latest_until(producer.timing, now, due_at) if isinstance(producer, Producer) else None
-    if latest is None or not isinstance(producer, Producer):
-        return _Start(due_at, due_at, trigger, queued, None)
+    if not isinstance(producer, Producer):
+        return _Start(due_at, due_at, trigger, queued)
+    ran = taken(tx, flow, handler, since=due_at, until=now)
+    latest = latest_until(producer.timing, now, due_at)
+    while latest is not None and latest in ran:
+        latest = latest_until(producer.timing, latest - 1, due_at)
+    latest = due_at if latest is None else latest
+    if now - latest > GRACE and not (was_busy or handler.tries or trigger == "manual"):
+        trigger = "catchUp"
+    if latest == due_at:
+        return _Start(due_at, due_at, trigger, queued)
     # Several times are due: one run, planned for the latest, serves them all; the others are counted in one row.
     gap = _skipped_times(producer, handler, latest, ("skipped", "coalesced") if was_busy else ("missed", gap_reason))
-    is_on_time = was_busy or handler.tries or trigger == "manual"
-    return _Start(latest, latest, trigger if is_on_time else "catchUp", queued, gap)
+    return _Start(latest, latest, trigger, queued, () if gap is None else untaken(gap, ran, producer.timing))
 
 
 def _skipped_times(producer: Producer, handler: Handler, latest: Instant, why: tuple[Outcome, str]) -> Gap | None:
@@ -286,7 +314,7 @@ def _skipped_times(producer: Producer, handler: Handler, latest: Instant, why: t
     first of them has its own run."""
     first = handler.next_at or latest
     instants = tally(producer.timing, first, latest).count
-    if handler.tries:
+    if handler.tries and handler.ran_through <= first:
         first, instants, why = next_after(producer.timing, first) or latest, instants - 1, ("skipped", "backoff")
     last = latest_until(producer.timing, latest - 1, first) or first
     return Gap(first, last, instants, *why) if instants > 0 else None
@@ -315,31 +343,11 @@ def _handler_run(
     )  # fmt: skip
 
 
-def _replanned_or_unchanged(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
+def _turned_back_or_unchanged(tx: Tx, flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
     try:
-        return _replanned(flow, known, now)
+        return turned_back(tx, flow, known, now)
     except Exception:  # reported when it rings; the others must not be affected (L9)
         return flow
-
-
-def _replanned(flow: WorkflowState, known: Known, now: Instant) -> WorkflowState:
-    """Replan from now: no producer later than its next time, no consumer later than its longest sleep."""
-    for handler in flow.handlers.values():
-        next_at, wake_at = handler.next_at, handler.wake_at
-        producer = None if isinstance(known, Broken) else known.handlers.get(handler.name)
-        if next_at is not None and isinstance(producer, Producer):
-            following = next_after(producer.timing, now)
-            next_at = next_at if following is None else min(next_at, following)
-        if wake_at is not None:
-            wake_at = min(wake_at, now + WAKE_MAX)
-        held_until = None if handler.held_until is None else min(handler.held_until, now + HELD_MAX)
-        nearer = handler._replace(next_at=next_at, wake_at=wake_at, held_until=held_until)
-        if nearer != handler:
-            flow = with_handler(flow, nearer)
-    limited_until = flow.workflow.limited_until
-    if limited_until is not None and limited_until > now + LOOP_WINDOW:
-        flow = with_workflow(flow, limited_until=now + LOOP_WINDOW)
-    return flow
 
 
 def _by_workflow(oldest: Mapping[SubscriptionKey, Instant]) -> dict[int, dict[tuple[str, str], Instant]]:

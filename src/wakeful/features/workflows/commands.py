@@ -8,18 +8,22 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.run.results import Dropped
-from wakeful.core.run.runs import Run, stretch
+from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
 from wakeful.core.run.transitions import closed
+from wakeful.core.schedule.cadence import Gap, stretch_of
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import next_after, tally
+from wakeful.core.time.timing import tally
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
 from wakeful.core.workflow.rules import WorkflowState
+from wakeful.engine.cancels import Cancels
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.features.workflows.alarms import open_session
+from wakeful.features.workflows.clock_steps import following, taken, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
+from wakeful.features.workflows.feeding import note_feeds
 from wakeful.features.workflows.publishing import Put, publish
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.state import (
@@ -35,9 +39,16 @@ from wakeful.features.workflows.state import (
     touch,
     with_workflow,
 )
+from wakeful.ports import events
 from wakeful.ports.store import ALARM_RUN, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, SubscriptionKey
 
+_STATUS_EVENTS: Final = {
+    "active": events.WORKFLOW_RESUMED,
+    "paused": events.WORKFLOW_PAUSED,
+    "draft": events.WORKFLOW_DRAFT,
+    "ready": events.WORKFLOW_READY,
+}
 REPLAY_MAX: Final = 10_000
 """The maximum number of skipped messages replayed together."""
 
@@ -81,7 +92,7 @@ def remove(tx: Tx, name: str, compilations: Compilations, *, now: Instant, guard
     tx.alarms.remove_many(ALARM_WORKFLOW, [flow.workflow.workflow_id])
     for incident in (stop_incident(name), *_incidents(flow)):
         end_incident(tx, incident, now=now)
-    tell(tx, flow.workflow, "removed", "removed")
+    tell(tx, flow.workflow, events.WORKFLOW_REMOVED, "removed")
 
 
 def run_now(tx: Tx, name: str, *, now: Instant) -> int:
@@ -118,7 +129,7 @@ def resume(tx: Tx, name: str, compilations: Compilations, *, tried_version: int 
     save_flows(tx, [(before, flow)], now)
     for incident in _incidents(flow):
         resume_incident(tx, incident)
-    tell(tx, flow.workflow, "resumed", "resumed")
+    tell(tx, flow.workflow, events.WORKFLOW_RESUMED, "resumed")
 
 
 def _incidents(flow: WorkflowState) -> list[str]:
@@ -142,8 +153,7 @@ def set_status(tx: Tx, before: WorkflowState, status: Status, now: Instant, *, i
     if status == "active":
         flow = flag_pending(tx, _after_pause(tx, before, flow, Compilations().of(flow.workflow), now))
     save_flows(tx, [(before, flow)], now)
-    what: Final = {"paused": "paused", "active": "resumed"}.get(status, status)
-    tell(tx, flow.workflow, what, f"status is now {status}", data={"status": status})
+    tell(tx, flow.workflow, _STATUS_EVENTS[status], f"status is now {status}", status=status)
     return flow
 
 
@@ -163,6 +173,7 @@ def acted(tx: Tx, flow: WorkflowState, now: Instant, *, insists: bool = False) -
             )
         return flow
     if own.awaits is not None:
+        tx[Cancels].remove_many([run.run_id])
         tx.sessions.save_runs([own._replace(awaits=None, tries=0)])
     if flow.workflow.status == "active":
         tx.alarms.move_many(ALARM_RUN, [(run.run_id, now)])
@@ -180,21 +191,14 @@ def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Know
         if handler.last_run_id is None and before.workflow.status != "paused":
             continue  # it has never run: due immediately, as after a deploy
         jumped = tally(producer.timing, handler.next_at, now)
-        (run_id,) = tx.runs.reserve_ids(1)
-        row = stretch(
-            run_id=run_id,
-            kind="producer",
-            schedule_id=flow.workflow.owner_id,
-            version=flow.workflow.version,
-            first=handler.next_at,
-            last=jumped.last or handler.next_at,
-            instants=jumped.count + 1,
-            outcome="skipped",
-            reason="paused",
-            now=now,
-        )
-        tx.runs.add_many([of_handler(row, handler.name)])
-        moved = handler._replace(next_at=next_after(producer.timing, now))
+        ran = taken(tx, flow, handler, since=handler.next_at, until=now)
+        paused = Gap(handler.next_at, jumped.last or handler.next_at, jumped.count + 1, "skipped", "paused")
+        for gap in untaken(paused, ran, producer.timing):
+            (run_id,) = tx.runs.reserve_ids(1)
+            owner_id, version = flow.workflow.owner_id, flow.workflow.version
+            row = stretch_of(gap, run_id=run_id, kind="producer", schedule_id=owner_id, version=version, now=now)
+            tx.runs.add_many([of_handler(row, handler.name)])
+        moved = handler._replace(next_at=following(tx, flow, handler, producer.timing, now))
         flow = flow._replace(handlers={**flow.handlers, handler.name: moved})
     return flow
 
@@ -208,7 +212,7 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
         before = read_flows(tx, going)
         pairs = [(flow, with_workflow(flow, error=error, error_at=now)) for flow in before.values()]
         for _, flow in pairs:
-            tell(tx, flow.workflow, "stopped", error, level="warn", data={"error": error})
+            tell(tx, flow.workflow, events.WORKFLOW_STOPPED, error, level="warn", error=error)
         save_flows(tx, pairs, now)
         stopped += len(pairs)
     return stopped
@@ -241,16 +245,19 @@ def _unheld(flow: WorkflowState, names: Iterable[str]) -> WorkflowState:
     )
 
 
-def publish_now(tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Instant) -> list[Put]:
-    """Publish messages manually into a topic that has a consumer."""
+def publish_now(
+    tx: Tx, name: str, messages: Sequence[NewMessage], *, now: Instant, run_id: int | None = None
+) -> list[Put]:
+    """Publish messages through the API into a topic that has a consumer. `run_id`: the handler's run that does so."""
     before = held(tx, name)
     for message in messages:
         _must_be_read(before, message.topic)
-    flow, put = publish(tx, before, messages, run_id=None, now=now)
+    run_id = note_feeds(tx, before.workflow, [message.topic for message in messages], run_id, now=now)
+    flow, put = publish(tx, before, messages, run_id=run_id, now=now)
     save_flows(tx, [(before, flow)], now)
     fresh = sum(result.fate != "duplicate" for result in put)
     if fresh:
-        tell(tx, flow.workflow, "published", data={"topic": messages[0].topic, "count": fresh})
+        tell(tx, flow.workflow, events.WORKFLOW_PUBLISHED, topic=messages[0].topic, count=fresh)
     return put
 
 
@@ -287,7 +294,7 @@ def skip_messages(
     if rows:
         tx.messages.save_many([_skipped_row(flow, row, now) for row in rows])
         said = f"{len(rows)} messages of {topic} were skipped" if len(rows) > 1 else f"a message of {topic} was skipped"
-        tell(tx, flow.workflow, "skipped", said, data={"topic": topic, "count": len(rows)})
+        tell(tx, flow.workflow, events.WORKFLOW_SKIPPED, said, topic=topic, count=len(rows))
     return len(rows)
 
 
@@ -326,7 +333,7 @@ def replay_messages(
         flow = pending_again(tx, before, rows, now)
         save_flows(tx, [(before, flow)], now)
         said = f"{len(rows)} skipped messages of {topic} are pending again"
-        tell(tx, flow.workflow, "replayed", said, data={"topic": topic, "count": len(rows)})
+        tell(tx, flow.workflow, events.WORKFLOW_REPLAYED, said, topic=topic, count=len(rows))
     return len(rows)
 
 
@@ -374,15 +381,17 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
             flow, own = _skipped(tx, flow, own, run, compilations, now)
     own = own._replace(awaits=None, tries=0)
     tx.sessions.save_runs([own])
+    tx[Cancels].remove_many([run_id])  # or its next attempt would be cancelled as well
     if flow.workflow.open_run_id is not None and flow.workflow.status == "active":
         tx.alarms.move_many(ALARM_RUN, [(run_id, now)])
     save_flows(tx, [(before, flow)], now)
     tell(
         tx,
         flow.workflow,
-        "resolved",
+        events.WORKFLOW_RESOLVED,
         f"run {run_id} was resolved: {choice}",
-        data={"runId": str(run_id), "choice": choice},
+        run_id=run_id,
+        choice=choice,
     )
 
 

@@ -1,13 +1,16 @@
 """Which messages a `prepare` gets, and which remain for the next one."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from itertools import accumulate
+from typing import Final, NamedTuple
 
 from wakeful.core.time.instants import Instant
-from wakeful.core.workflow.answers import PEEK_MAX
+from wakeful.core.workflow.answers import PAGE_BYTES_MAX, PEEK_MAX
 from wakeful.core.workflow.pages import HEADS, Page, is_lap_over, lap_of, page_due, page_left, with_lap, with_page
 from wakeful.core.workflow.rows import FOLLOWING, Handler, Message
 from wakeful.ports.store import Tx
+
+STEP: Final = 25
 
 
 class ConsumerView(NamedTuple):
@@ -17,6 +20,7 @@ class ConsumerView(NamedTuple):
     subscribe: Sequence[str]
     page: Page
     messages: Mapping[str, Sequence[Message]]
+    cut: frozenset[str]  # the topics of which there may be more
     published: Mapping[str, int]  # of its subscriptions
     has_news: bool  # something was published for it since its last run
 
@@ -27,7 +31,7 @@ class ConsumerView(NamedTuple):
     @property
     def ends(self) -> dict[str, int]:
         """The position of the last message shown, for each topic with a full page."""
-        return {topic: shown[-1].place for topic, shown in self.messages.items() if len(shown) >= PEEK_MAX}
+        return {topic: shown[-1].place for topic, shown in self.messages.items() if topic in self.cut}
 
 
 def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> ConsumerView:
@@ -35,15 +39,15 @@ def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> Consu
     rows = tx.workflows.handlers([workflow_id]).get(workflow_id, ())
     consumer = next((row for row in rows if row.name == name), None)
     page = HEADS if consumer is None else page_due(consumer, subscribe)
-    messages = {
-        topic: tx.messages.pending(
-            workflow_id, topic, name, after_place=page.place if topic == page.topic else 0, limit=PEEK_MAX
-        )
+    shown = {
+        topic: _page(tx, workflow_id, topic, name, page.place if topic == page.topic else 0, _share(subscribe))
         for topic in subscribe
     }
+    messages, cut = {topic: rows for topic, (rows, _) in shown.items()}, {topic for topic in shown if shown[topic][1]}
     own = [row for row in tx.workflows.subscriptions([workflow_id]).get(workflow_id, ()) if row.consumer == name]
     has_news = any(row.published > row.seen for row in own if row.is_active)
-    return ConsumerView(consumer, subscribe, page, messages, {row.topic: row.published for row in own}, has_news)
+    published = {row.topic: row.published for row in own}
+    return ConsumerView(consumer, subscribe, page, messages, frozenset(cut), published, has_news)
 
 
 def pick(
@@ -53,7 +57,37 @@ def pick(
     messages = tx.messages.by_ids(workflow_id, [(topic, key) for topic, ids in wanted.items() for key in ids])
     rows = [by_consumer[name] for by_consumer in messages.values() if name in by_consumer]
     pending = sorted((row for row in rows if row.status == "pending"), key=lambda row: row.place)
-    return {topic: [row for row in pending if row.topic == topic] for topic in subscribe}
+    share = _share(subscribe)
+    return {topic: _within([row for row in pending if row.topic == topic], share) for topic in subscribe}
+
+
+def _share(subscribe: Sequence[str]) -> int:
+    """How many bytes of a page one topic may have."""
+    return PAGE_BYTES_MAX // max(1, len(subscribe))
+
+
+def _page(
+    tx: Tx, workflow_id: int, topic: str, name: str, after_place: int, bytes_max: int
+) -> tuple[list[Message], bool]:
+    """Pending messages after a place, and whether the page is full. They are read in steps, because together they may
+    be much larger than what is shown."""
+    rows: list[Message] = []
+    while len(rows) < PEEK_MAX:
+        step = tx.messages.pending(workflow_id, topic, name, after_place=after_place, limit=STEP)
+        fits = _within([*rows, *step], bytes_max)
+        if len(fits) < len(rows) + len(step):
+            return fits, True
+        rows = fits
+        if len(step) < STEP:
+            return rows, False
+        after_place = rows[-1].place
+    return rows, True
+
+
+def _within(rows: Sequence[Message], bytes_max: int) -> list[Message]:
+    """The first of the messages, as many as fit, at least one."""
+    sizes = accumulate(len(row.payload.encode()) for row in rows)
+    return [row for n, (row, size) in enumerate(zip(rows, sizes, strict=True)) if n == 0 or size <= bytes_max]
 
 
 def looked(tx: Tx, workflow_id: int, consumer: Handler, seen: ConsumerView, *, woke: bool) -> Handler:

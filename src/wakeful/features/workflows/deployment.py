@@ -13,6 +13,8 @@ from wakeful.core.workflow.rules import WorkflowState
 from wakeful.features.workflows.commands import Guard, acted, hold, set_status
 from wakeful.features.workflows.state import read_flows, save_flows, tell, with_workflow
 from wakeful.features.workflows.subscribing import subscribed
+from wakeful.ports import events
+from wakeful.ports.owners import Owners
 from wakeful.ports.store import Alarm, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 
@@ -20,9 +22,8 @@ from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
 class Deployed(NamedTuple):
     """The result of a deployment."""
 
-    workflow: Workflow
+    name: str
     is_created: bool
-    is_changed: bool
     warnings: tuple[str, ...] = ()  # warnings for its author
 
 
@@ -51,8 +52,8 @@ def deploy(
     definition = resolved(definition, _read(workflow), now=now, default_zone=default_zone)
     text = encode_workflow(definition)
     if text == workflow.definition:
-        after = set_status(tx, before, status or workflow.status, now, is_tried=is_tried)
-        return Deployed(after.workflow, False, False)
+        set_status(tx, before, status or workflow.status, now, is_tried=is_tried)
+        return Deployed(definition.name, False)
     version = workflow.version + 1
     tried_version = version if is_tried else workflow.tried_version
     flow = with_workflow(before, definition=text, version=version, tried_version=tried_version, updated_at=now)
@@ -62,13 +63,13 @@ def deploy(
     tell(
         tx,
         flow.workflow,
-        "deployed",
+        events.WORKFLOW_DEPLOYED,
         f"version {flow.workflow.version} was deployed",
-        data={"version": flow.workflow.version},
+        version=flow.workflow.version,
     )
     for warning in warnings:
-        tell(tx, flow.workflow, "messages-left", warning, level="warn", data={"warning": warning})
-    return Deployed(flow.workflow, False, True, tuple(warnings))
+        tell(tx, flow.workflow, events.WORKFLOW_MESSAGES_LEFT, warning, level="warn", warning=warning)
+    return Deployed(definition.name, False, tuple(warnings))
 
 
 def _create(
@@ -81,7 +82,7 @@ def _create(
     now: Instant,
 ) -> Deployed:
     definition = resolved(definition, None, now=now, default_zone=default_zone)
-    owner_id = tx.owners.named(f"workflow:{definition.name}")
+    owner_id = tx[Owners].named(f"workflow:{definition.name}")
     new = NewWorkflow(definition.name, owner_id, encode_workflow(definition), origin, status, now)
     workflow_id = tx.workflows.add(new)
     if workflow_id is None:
@@ -93,8 +94,8 @@ def _create(
     if is_tried:
         flow = with_workflow(flow, tried_version=workflow.version)
     save_flows(tx, [(before, flow)], now)
-    tell(tx, workflow, "deployed", "version 1 was deployed", data={"version": 1})
-    return Deployed(flow.workflow, True, True)
+    tell(tx, workflow, events.WORKFLOW_DEPLOYED, "version 1 was deployed", version=1)
+    return Deployed(definition.name, True)
 
 
 def _rearranged(

@@ -1,21 +1,22 @@
-"""The workflows feature: what it plugs into the engine, its commands and its queries."""
+"""The workflows feature: what it plugs into the engine, and the commands that call handlers first."""
 
 import json
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import check_plain, shown
 from wakeful.core.refusals import Conflict, NotStarted
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.core.workflow.answers import NewMessage
-from wakeful.core.workflow.definition import STATUSES, WorkflowDefinition
+from wakeful.core.workflow.definition import STATUSES, STOPPED, WorkflowDefinition
 from wakeful.core.workflow.definition_json import check_workflow, clamped_workflow, workflow_from_json
-from wakeful.core.workflow.rows import MessageStatus, Origin, Status
+from wakeful.core.workflow.rows import Origin, Status
 from wakeful.core.workflow.rows import Workflow as Row
+from wakeful.engine.membership import Identity
 from wakeful.features.workflows import commands, queries
 from wakeful.features.workflows.alarms import CONSUMER, PRODUCER, WorkflowAlarms
 from wakeful.features.workflows.commands import Guard
@@ -25,9 +26,9 @@ from wakeful.features.workflows.dry_run import rehearse
 from wakeful.features.workflows.functions import Functions
 from wakeful.features.workflows.handler_action import HandlerAction, HandlerSpec
 from wakeful.features.workflows.handler_calls import Answers
+from wakeful.features.workflows.loading import LEFT_FOR, note_ended, note_loaded
 from wakeful.features.workflows.modules import Fault, load_all
-from wakeful.features.workflows.publishing import Put
-from wakeful.features.workflows.python import Workflow
+from wakeful.features.workflows.python import Workflow, WorkflowCommands
 from wakeful.features.workflows.runs import HandlerRuns
 from wakeful.features.workflows.state import read_flows, save_flows
 from wakeful.features.workflows.upcoming import UpcomingHandlers
@@ -35,10 +36,12 @@ from wakeful.features.workflows.why import WhyWorkflow
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import FeatureHooks
-from wakeful.ports.store import Store, Tx
+from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.workflows")
 T = TypeVar("T")
+Then: TypeAlias = Callable[[Tx, Instant, Deployed], T]
+"""Makes the result of a deployment, in its transaction."""
 
 RECOVER_STEP: Final = 200
 RESTORED: Final = "the store was restored from a backup; check the pending messages, then resume the workflow"
@@ -47,9 +50,16 @@ RESTORED: Final = "the store was restored from a backup; check the pending messa
 class Workflows:
     """All workflows of one store. Created before the store is open: `plug` connects it."""
 
-    def __init__(self, *, modules: Sequence[str] = (), folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        modules: Sequence[str] = (),
+        folder: Path | None = None,
+        operations: Callable[[], WorkflowCommands] | None = None,
+    ) -> None:
         self._modules = modules
         self._folder = folder  # an extra folder to search for modules
+        self._operations = operations  # what workflows declared in Python ask
         self.faults: Sequence[Fault] = ()  # modules that could not be loaded
         self._functions = Functions()
         self._is_open = False
@@ -74,7 +84,8 @@ class Workflows:
     def add(self, workflow: Workflow) -> None:
         """Add a workflow declared elsewhere to this app, before it starts."""
         self._functions.add(workflow)
-        workflow.attach(self)
+        if self._operations is not None:
+            workflow.attach(self._operations())
 
     def plug(
         self,
@@ -85,6 +96,7 @@ class Workflows:
         default_zone: Callable[[], str],
         every_min: Callable[[], Duration],
         ring_bell: Callable[[], None],
+        process: Identity,
         listener: ExchangeListener | None = None,
     ) -> FeatureHooks:
         """The hooks for the engine."""
@@ -93,12 +105,17 @@ class Workflows:
         self._default_zone = default_zone
         self._every_min = every_min
         self._ring_bell = ring_bell
+        self._process = process
         self.compilations = Compilations()
         self._answers = Answers(clock, self._functions.ask, listener, is_python_only=self._is_python_only)
         self._is_open = True
+        left_for = 0 if store.is_exclusive else LEFT_FOR
         return FeatureHooks(
-            alarms=[WorkflowAlarms(self.compilations)],
-            keepers=[HandlerRuns(kind, self.compilations, store_id=store_id) for kind in (PRODUCER, CONSUMER)],
+            alarms=[WorkflowAlarms(self.compilations, self._loaded, left_for=left_for)],
+            keepers=[
+                HandlerRuns(kind, self.compilations, self._functions.has, left_for=left_for, store_id=store_id)
+                for kind in (PRODUCER, CONSUMER)
+            ],
             actions={HandlerSpec: HandlerAction(store, clock, self._answers)},
             services=[self],
             upcoming=[UpcomingHandlers(self.compilations)],
@@ -116,6 +133,12 @@ class Workflows:
         await self._look_at_pending()
 
     async def stop(self) -> None:
+        if self._is_open and self._functions.names:
+            now = self._clock.read().now
+            try:
+                await self._store.write(lambda tx: note_ended(tx, self._process, now=now))
+            except StoreUnavailable as error:
+                log.warning("cannot record that the Python workflows of this process are gone: %s", error)
         self._functions.close()
         self._is_open = False
 
@@ -132,18 +155,24 @@ class Workflows:
         try:
             definition = workflow.definition
             check_workflow(definition)
-            await self._deploy(definition, workflow.status, origin="python", force=True)
+            await self._deploy(definition, workflow.status, origin="python", force=True, then=lambda *_: None)
         except (Invalid, Conflict) as error:
             if not self._modules:
                 raise
             log.error("workflow '%s' cannot be deployed; the current version stays: %s", workflow.name, error)
 
     async def _look_at_pending(self) -> None:
-        now = self._clock.read().now
+        """Run every consumer with pending messages once. The first step also registers what this process loaded."""
+        now, names = self._clock.read().now, self._functions.names
+
+        def step(tx: Tx, after_id: int) -> int | None:
+            if not after_id:
+                note_loaded(tx, names, self._process, now=now)
+            return _flag_step(tx, after_id, now)
+
         after_id: int | None = 0
         while after_id is not None:
-            start = after_id
-            after_id = await self._store.write(lambda tx, start=start: _flag_step(tx, start, now))  # type: ignore[misc]
+            after_id = await self._store.write(partial(step, after_id=after_id))
 
     def forgo(self, tx: Tx, now: Instant) -> int:
         """The store was restored from a backup: what was consumed since is unknown, so every workflow stops until a
@@ -151,105 +180,47 @@ class Workflows:
         commands.stop_all(tx, RESTORED, now=now)
         return 0
 
-    # --- commands ----------------------------------------------------------------------------------------------------
+    # --- commands that call handlers first ---------------------------------------------------------------------------
 
-    async def put(
-        self, name: str, data: Any, *, force: bool = False, guard: Guard | None = None, is_rehearsal: bool = False
-    ) -> Deployed | None:
-        """Deploy a workflow from JSON, after checks and a dry run; with `dry` nothing is written."""
+    async def check(self, name: str, data: Any, *, force: bool = False) -> None:
+        """Check a workflow and dry-run it; nothing is written."""
         definition, status = workflow_from_json(data, name=name)
-        if is_rehearsal:
-            await self._rehearse(definition, status, force=force)
-            return None
-        return await self._deploy(definition, status, origin="rest", force=force, guard=guard)
+        await self._rehearse(definition, status, force=force)
+
+    async def put(self, name: str, data: Any, *, then: Then[T], force: bool = False, guard: Guard | None = None) -> T:
+        """Deploy a workflow from JSON, after checks and a dry run; `then` is called in the same transaction."""
+        definition, status = workflow_from_json(data, name=name)
+        return await self._deploy(definition, status, origin="rest", force=force, guard=guard, then=then)
 
     async def patch(
-        self, name: str, change: Callable[[dict[str, Any]], Any], *, force: bool = False, guard: Guard | None = None
-    ) -> Deployed | None:
+        self,
+        name: str,
+        change: Callable[[dict[str, Any]], Any],
+        *,
+        then: Then[T],
+        force: bool = False,
+        guard: Guard | None = None,
+    ) -> T:
         """Deploy a changed definition; `change` gets the stored one, including its status."""
         row = await self._read(lambda tx: queries.find(tx, name))
         data = change({**json.loads(row.definition), "status": row.status})
         if row.origin == "python":
-            return await self._change_status(row, data, guard, force=force)
-        return await self.put(name, data, force=force, guard=guard)
+            return await self._change_status(row, data, guard, force=force, then=then)
+        return await self.put(name, data, force=force, guard=guard, then=then)
 
-    async def remove(self, name: str, *, guard: Guard | None = None) -> None:
-        await self._command(lambda tx, now: commands.remove(tx, name, self.compilations, now=now, guard=guard))
-
-    async def run(self, name: str) -> int:
-        """Start a manual session; returns its id."""
-        return await self._command(lambda tx, now: commands.run_now(tx, name, now=now))
-
-    async def pause(self, name: str) -> None:
-        await self._command(lambda tx, now: commands.pause(tx, name, now=now))
-
-    async def resume(self, name: str, *, force: bool = False) -> None:
-        """Resume a workflow. A version that never had a dry run, such as a draft, gets one now."""
+    async def try_out(self, name: str, *, force: bool = False) -> int | None:
+        """Dry-run the current version if that never happened, such as for a draft, and return it in that case."""
         row = await self._read(lambda tx: queries.find(tx, name))
-        tried = await self._try_out(row, force=force)
-        await self._command(lambda tx, now: commands.resume(tx, name, self.compilations, tried_version=tried, now=now))
+        known = self.compilations.of(row)
+        if row.tried_version == row.version or not isinstance(known, Compiled):
+            return None
+        if not all(self._functions.has(name, handler) for handler in known.definition.handlers):
+            return None  # the process that has the functions tries them when it starts
+        await self._rehearse(known.definition, "active", force=force)
+        return row.version
 
-    async def skip(self, name: str, topic: str, message_ids: Sequence[str], *, consumer: str | None = None) -> int:
-        """Skip pending messages of a topic, for one consumer or for all; returns how many."""
-        return await self._command(
-            lambda tx, now: commands.skip_messages(tx, name, topic, message_ids, consumer, now=now)
-        )
-
-    async def replay(
-        self,
-        name: str,
-        topic: str,
-        message_ids: Sequence[str] | None = None,
-        *,
-        consumer: str | None = None,
-        apply: bool = False,
-    ) -> int:
-        """Make skipped messages pending again: these, or all of the topic; returns how many. Only with `apply` anything
-        changes."""
-        return await self._command(
-            lambda tx, now: commands.replay_messages(
-                tx, name, topic, message_ids, consumer, is_rehearsal=not apply, now=now
-            )
-        )
-
-    async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]:
-        return await self._command(lambda tx, now: commands.publish_now(tx, name, messages, now=now))
-
-    async def resolve(self, name: str, run_id: int, choice: str) -> None:
-        """Resolve an uncertain side effect: retry, didNotHappen or skip."""
-        await self._command(lambda tx, now: commands.resolve(tx, name, run_id, choice, self.compilations, now=now))
-
-    # --- queries -----------------------------------------------------------------------------------------------------
-
-    async def get(self, name: str) -> dict[str, Any]:
-        now = self._clock.read().now
-        return await self._read(lambda tx: queries.get(tx, name, self.compilations, now=now))
-
-    async def page(self, *, after: str | None = None, limit: int = 100) -> tuple[list[dict[str, Any]], str | None]:
-        now = self._clock.read().now
-        return await self._read(lambda tx: queries.page(tx, self.compilations, after=after, limit=limit, now=now))
-
-    async def sessions(
-        self, name: str, *, before_id: int | None = None, limit: int = 100
-    ) -> tuple[list[dict[str, Any]], str | None]:
-        return await self._read(lambda tx: queries.sessions(tx, name, before_id=before_id, limit=limit))
-
-    async def messages(
-        self,
-        name: str,
-        topic: str,
-        *,
-        after_place: int = 0,
-        limit: int = 100,
-        status: MessageStatus | None = None,
-        consumer: str | None = None,
-    ) -> tuple[list[dict[str, Any]], str | None]:
-        """Messages of a topic, oldest first, optionally of one status or consumer."""
-        return await self._read(
-            lambda tx: queries.messages(
-                tx, name, topic, after_place=after_place, limit=limit, status=status, consumer=consumer
-            )
-        )
+    def _loaded(self) -> list[str]:
+        return self._functions.names
 
     # --- internals ---------------------------------------------------------------------------------------------------
 
@@ -260,25 +231,22 @@ class Workflows:
         *,
         origin: Origin,
         force: bool,
+        then: Then[T],
         guard: Guard | None = None,
-    ) -> Deployed:
+    ) -> T:
         definition, warnings = clamped_workflow(definition, self._every_min())
         for warning in warnings:
             log.warning("workflow '%s': %s", definition.name, warning)
         is_tried = await self._rehearse(definition, status, force=force)
-        deployed = await self._command(
-            lambda tx, now: deploy(
-                tx,
-                definition,
-                status,
-                origin=origin,
-                default_zone=self._default_zone(),
-                is_tried=is_tried,
-                now=now,
-                guard=guard,
+
+        def write(tx: Tx, now: Instant) -> T:
+            zone = self._default_zone()
+            deployed = deploy(
+                tx, definition, status, origin=origin, default_zone=zone, is_tried=is_tried, now=now, guard=guard
             )
-        )
-        return deployed._replace(warnings=(*warnings, *deployed.warnings))
+            return then(tx, now, deployed._replace(warnings=(*warnings, *deployed.warnings)))
+
+        return await self._command(write)
 
     async def _rehearse(self, definition: WorkflowDefinition, status: Status | None, *, force: bool) -> bool:
         """Dry-run a definition, unless it is a draft: that is tried when it is activated."""
@@ -288,34 +256,26 @@ class Workflows:
         await rehearse(definition, states, self._answers, force=force)
         return True
 
-    async def _try_out(self, row: Row, *, force: bool) -> int | None:
-        """Dry-run the current version if that never happened, and return it in that case."""
-        known = self.compilations.of(row)
-        if row.tried_version == row.version or not isinstance(known, Compiled):
-            return None
-        await self._rehearse(known.definition, "active", force=force)
-        return row.version
-
-    async def _change_status(self, row: Row, data: Any, guard: Guard | None, *, force: bool) -> Deployed | None:
+    async def _change_status(self, row: Row, data: Any, guard: Guard | None, *, force: bool, then: Then[T]) -> T:
         """For a workflow declared in Python, only the status can be changed from outside."""
         check_plain(data)
         written = {**json.loads(row.definition), "status": data.get("status") if isinstance(data, Mapping) else None}
         if not isinstance(data, Mapping) or dict(data) != written:
             raise Conflict(f"workflow '{row.name}' is defined by its Python module; change it there")
-        status = data.get("status")
+        status = None if data.get("status") == STOPPED else data.get("status")
         if status is not None and status not in STATUSES:
             raise Invalid(FieldError("status", f"{shown(status)} is not one of {', '.join(STATUSES)}"))
-        tried = await self._try_out(row, force=force) if status in ("ready", "active") else None
+        tried = await self.try_out(row.name, force=force) if status in ("ready", "active") else None
 
-        def change(tx: Tx, now: Instant) -> None:
+        def change(tx: Tx, now: Instant) -> T:
             flow = commands.held(tx, row.name)
             if guard is not None:
                 guard(flow.workflow)
             is_tried = tried == flow.workflow.version
             commands.set_status(tx, flow, status or flow.workflow.status, now, is_tried=is_tried)
+            return then(tx, now, Deployed(row.name, False))
 
-        await self._command(change)
-        return None
+        return await self._command(change)
 
     async def _command(self, command: Callable[[Tx, Instant], T]) -> T:
         if not self._is_open:

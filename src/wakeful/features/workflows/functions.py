@@ -8,6 +8,8 @@ from typing import Any
 
 from wakeful.core.time.instants import format_instant
 from wakeful.core.time.timing_builders import as_instant
+from wakeful.core.workflow.definition import Handling, Python
+from wakeful.features.workflows.feeding import CURRENT_RUN
 from wakeful.features.workflows.handler_calls import HandlerFailure, HandlerRequest
 from wakeful.features.workflows.python import (
     Context,
@@ -38,6 +40,18 @@ class Functions:
     def all(self) -> list[Workflow]:
         return list(self._workflows.values())
 
+    @property
+    def names(self) -> list[str]:
+        """The workflows whose handlers are declared here."""
+        return [workflow.name for workflow in self._workflows.values() if workflow.is_declared]
+
+    def has(self, name: str, handler: Handling) -> bool:
+        """Whether this process can run the handler. Another process may have loaded a newer module."""
+        if not isinstance(handler.answerer, Python):
+            return True
+        workflow = self._workflows.get(name)
+        return workflow is not None and workflow.can_run(handler)
+
     async def ask(self, question: HandlerRequest, fire: Fire) -> Any:
         """Call the function of a phase; returns what an HTTP handler would. Raises `HandlerFailure`."""
         workflow = self._workflows.get(question.workflow)
@@ -52,12 +66,17 @@ class Functions:
             raise HandlerFailure(error, did_nothing=True) from None
         if function is None:
             return None
+        CURRENT_RUN.set(None if question.is_dry else int(question.run_id))  # in the task of this call only
         try:
-            return _as_json(await self._call(function, _context(question, fire)))
+            value = await self._call(function, _context(question, fire))
         except StillRunning:
             raise
         except Exception as error:
             raise _trouble(error) from error
+        try:
+            return _as_json(value)
+        except Exception as error:
+            raise HandlerFailure(f"it returned a value that cannot be read: {error}", has_happened=True) from error
 
     def close(self) -> None:
         self._threads.close()

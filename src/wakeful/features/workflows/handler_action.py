@@ -14,14 +14,22 @@ from typing import Any, TypeVar
 from wakeful.core.run.results import Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage, added, usage_of
-from wakeful.core.workflow.answers import Published, WrongAnswer, read_mutated, read_prepared, read_published
+from wakeful.core.workflow.answers import (
+    Mutated,
+    Published,
+    WrongAnswer,
+    happened,
+    read_mutated,
+    read_prepared,
+    read_published,
+)
 from wakeful.core.workflow.definition import Consumer, Handling, Producer
 from wakeful.core.workflow.rows import HandlerRun, Message, Phase
 from wakeful.engine.limits import TRY_AGAIN
 from wakeful.features.workflows import phases
 from wakeful.features.workflows.consumers import look, pick
 from wakeful.features.workflows.handler_calls import Answers, HandlerFailure, HandlerRequest
-from wakeful.ports.action import FencedOff, Fire, Ladder, StillRunning
+from wakeful.ports.action import CannotBegin, FencedOff, Fire, Ladder, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
@@ -70,7 +78,7 @@ class HandlerAction:
             return trouble.result()
         except WrongAnswer as wrong:
             return Failed(str(wrong), permanent=True)
-        except (FencedOff, StillRunning, StoreUnavailable):
+        except (CannotBegin, FencedOff, StillRunning, StoreUnavailable):
             raise
         except Exception as error:  # a bug in Wakeful; endless retries would hide it
             return Failed(f"{type(error).__name__}: {error}", permanent=True)
@@ -153,19 +161,30 @@ class _Attempt:
         workflow_id, fire, now = self._spec.workflow_id, self._fire, self._clock.read().now
         await self._write(partial(phases.begin_mutation, workflow_id=workflow_id, fire=fire, now=now))
         try:
-            result = read_mutated(await self._ask("mutate", state, prepared=_loaded(run.prepared)))
+            mutated = await self._mutated(state, run)
         except HandlerFailure as trouble:
             return trouble.result() if trouble.did_nothing else Unconfirmed(str(trouble))
-        except WrongAnswer as wrong:
-            return Unconfirmed(str(wrong))
         except (asyncio.CancelledError, StillRunning, FencedOff):
             raise
         except Exception as error:  # possibly our own bug; the effect is uncertain either way
             return Unconfirmed(f"{type(error).__name__}: {error}")
         now = self._clock.read().now
-        return await self._write(
-            partial(phases.end_mutation, workflow_id=workflow_id, fire=fire, result=result, now=now)
-        )
+        end = partial(phases.end_mutation, workflow_id=workflow_id, fire=fire, result=mutated.result, now=now)
+        ended = await self._write(end)
+        return ended if mutated.wrong is None else Failed(mutated.wrong, permanent=True)
+
+    async def _mutated(self, state: str | None, run: HandlerRun) -> Mutated:
+        """The reply to `mutate`. Once the handler has answered, nothing about its reply makes it uncertain."""
+        try:
+            data = await self._ask("mutate", state, prepared=_loaded(run.prepared))
+        except HandlerFailure as trouble:
+            if not trouble.has_happened:
+                raise
+            return happened(str(trouble))
+        try:
+            return read_mutated(data)
+        except Exception as error:  # an object of the handler's own, whose methods raise
+            return happened(f"it returned a value that cannot be read: {type(error).__name__}: {error}")
 
     async def _ask(self, phase: str, state: str | None, **more: Any) -> Any:
         spec, fire = self._spec, self._fire
@@ -174,7 +193,9 @@ class _Attempt:
         )  # fmt: skip
         answer = await self._answers.ask(spec.handler, question, fire, self._ladder)
         if isinstance(answer, dict):
-            self.used = added(self.used, usage_of(answer.pop("usage", None)))
+            self.used = added(self.used, usage_of(answer.get("usage")))
+            if phase != "mutate":  # its object may be the result as it is
+                answer = {name: value for name, value in answer.items() if name != "usage"}
         return answer
 
     async def _write(self, operation: Callable[[Tx], T]) -> T:

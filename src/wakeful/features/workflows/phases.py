@@ -14,6 +14,7 @@ from wakeful.core.workflow.rows import HandlerRun, Message
 from wakeful.core.workflow.rules import WorkflowState, clamp_wake
 from wakeful.features.workflows.consumers import ConsumerView, is_woken, looked
 from wakeful.features.workflows.state import reached, read_flows, save_flows, tell, with_handler, with_subscriptions
+from wakeful.ports import events
 from wakeful.ports.action import FencedOff, Fire
 from wakeful.ports.store import Tx
 
@@ -54,7 +55,7 @@ def reserve(
     _move(tx, workflow_id, handler, prepared.reservations, fire.run_id, "reserved", now)
     skipped = _move(tx, workflow_id, handler, prepared.skip, fire.run_id, "skipped", now)
     for topic, count in skipped.items():
-        tell(tx, before.workflow, "skipped", data={"handler": handler, "topic": topic, "count": count})
+        tell(tx, before.workflow, events.WORKFLOW_SKIPPED, handler=handler, topic=topic, count=count)
     flow = with_subscriptions(
         before,
         [

@@ -1,12 +1,14 @@
 """Publishes messages to topics: one row per consumer, numbered by the topic's counter in the same transaction."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 
+from wakeful.core.returned import Named
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.rows import Message, Subscription, Topic
 from wakeful.core.workflow.rules import WorkflowState
+from wakeful.features.workflows.views import Name
 from wakeful.ports.store import Tx
 
 Fate: TypeAlias = Literal["published", "updated", "duplicate"]
@@ -16,11 +18,11 @@ NO_CONSUMER: Final = ""
 
 
 class Put(NamedTuple):
-    """The result of publishing a message."""
+    """The result of publishing."""
 
-    topic: str
-    message_id: str
-    fate: Fate
+    topic: Name
+    message_id: Annotated[str, Named("id")]
+    fate: Annotated[Fate, Named("result")]
     seq: int
 
 
@@ -36,7 +38,10 @@ def publish(
     put = [writing.put(message) for message in messages]
     if not writing.written:
         return flow, put
-    tx.messages.put_many(list(writing.written.values()))
+    rows = list(writing.written.values())
+    changed = {(row.topic, row.message_id) for row in rows if not _has_payload(known, row)}
+    tx.messages.put_many([row for row in rows if (row.topic, row.message_id) in changed])
+    tx.messages.save_many([row for row in rows if (row.topic, row.message_id) not in changed])
     return flow._replace(topics=writing.topics, subscriptions=writing.subscriptions), put
 
 
@@ -89,6 +94,12 @@ class _Writing:
             row = before._replace(seq=seq, payload=message.payload, published_by=self._run_id, updated_at=self._now)
         self.written[message.topic, consumer, message.message_id] = row
         return row
+
+
+def _has_payload(known: Mapping[tuple[str, str], Mapping[str, Message]], row: Message) -> bool:
+    """Whether the message is stored for this consumer with this payload."""
+    stored = known.get((row.topic, row.message_id), {}).get(row.consumer)
+    return stored is not None and stored.payload == row.payload
 
 
 def _is_open(before: Message | None) -> bool:

@@ -20,20 +20,30 @@
 Their return values become the same JSON that an HTTP handler returns, and pass the same checks.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
-from wakeful.core.errors import FieldError, Invalid
-from wakeful.core.fields import check_plain, shown
+from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.core.fields import shown
 from wakeful.core.slug import SLUG_PATTERN
-from wakeful.core.time.instants import parse_duration
-from wakeful.core.time.timing import Timing
-from wakeful.core.workflow.answers import NewMessage, read_message
-from wakeful.core.workflow.definition import PHASE_TIMEOUT, Consumer, Producer, Python, WorkflowDefinition, faulty_name
+from wakeful.core.time.timing import AfterReset, Cron, Every, Manual, Once, Times, Timing
+from wakeful.core.time.timing_builders import as_duration
+from wakeful.core.workflow.definition import (
+    PHASE_TIMEOUT,
+    Consumer,
+    Handling,
+    Producer,
+    Python,
+    WorkflowDefinition,
+    faulty_name,
+)
 from wakeful.core.workflow.rows import Status
+from wakeful.features.workflows.commands import Choice
 from wakeful.features.workflows.publishing import Put
+from wakeful.features.workflows.views import WORKFLOW, ReplayedMessages, SessionStarted, Skipped, WorkflowView
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -124,24 +134,20 @@ class ConsumerOf:
 
 
 class WorkflowCommands(Protocol):
-    """The commands on workflows: `feature.Workflows`."""
+    """What can be asked of workflows: the noun of the app."""
 
-    async def run(self, name: str) -> int: ...
-    async def pause(self, name: str) -> None: ...
-    async def resume(self, name: str, *, force: bool = False) -> None: ...
-    async def publish(self, name: str, messages: Sequence[NewMessage]) -> list[Put]: ...
-    async def resolve(self, name: str, run_id: int, choice: str) -> None: ...
-    async def skip(self, name: str, topic: str, message_ids: Sequence[str], *, consumer: str | None = None) -> int: ...
-    async def replay(
-        self,
-        name: str,
-        topic: str,
-        message_ids: Sequence[str] | None = None,
-        *,
-        consumer: str | None = None,
-        apply: bool = False,
-    ) -> int: ...
-    async def get(self, name: str) -> dict[str, Any]: ...
+    def run(self, name: str) -> Coroutine[Any, Any, SessionStarted]: ...
+    def pause(self, name: str) -> Coroutine[Any, Any, WorkflowView]: ...
+    def resume(self, name: str) -> Coroutine[Any, Any, WorkflowView]: ...
+    def publish(self, name: str, topic: str, id: str, payload: Any) -> Coroutine[Any, Any, Put]: ...
+    def resolve(self, name: str, run_id: int, choice: Choice) -> Coroutine[Any, Any, WorkflowView]: ...
+    def skip(
+        self, name: str, topic: str, ids: Sequence[str], *, consumer: str | None
+    ) -> Coroutine[Any, Any, Skipped]: ...
+    def replay_skipped(
+        self, name: str, topic: str, ids: Sequence[str] | None, *, consumer: str | None, dry_run: bool
+    ) -> Coroutine[Any, Any, ReplayedMessages]: ...
+    def get(self, name: str) -> Coroutine[Any, Any, WorkflowView]: ...
 
 
 class Workflow:
@@ -159,13 +165,19 @@ class Workflow:
         self._consumers: dict[str, tuple[Callable[[ConsumerOf], Consumer], ConsumerOf]] = {}
 
     def producer(
-        self, timing: Timing, *, publishes: Sequence[str] = (), name: str | None = None, timeout: str | None = None
+        self,
+        timing: Timing,
+        *,
+        publishes: Sequence[str] = (),
+        name: str | None = None,
+        timeout: str | timedelta | None = None,
     ) -> Callable[[F], F]:
         """Decorate a function that runs at these times and publishes."""
+        _check_timing(timing)
 
         def declare(function: F) -> F:
             known = _checked(name or function.__name__)
-            limit = PHASE_TIMEOUT if timeout is None else parse_duration(timeout, "timeout")
+            limit = PHASE_TIMEOUT if timeout is None else as_duration(timeout, "timeout")
             declared = Producer(known, timing, tuple(publishes), Python(_place(function)), limit)
             self._producers[known] = (declared, function)
             return function
@@ -178,13 +190,13 @@ class Workflow:
         subscribe: Sequence[str],
         publishes: Sequence[str] = (),
         name: str | None = None,
-        timeout: str | None = None,
+        timeout: str | timedelta | None = None,
     ) -> Callable[[Callable[..., Any]], ConsumerOf]:
         """Decorate the `prepare` of a consumer; add `mutate` and `next` to the returned object."""
 
         def declare(function: Callable[..., Any]) -> ConsumerOf:
             known = _checked(name or function.__name__)
-            limit = PHASE_TIMEOUT if timeout is None else parse_duration(timeout, "timeout")
+            limit = PHASE_TIMEOUT if timeout is None else as_duration(timeout, "timeout")
 
             def made(consumer: ConsumerOf) -> Consumer:
                 mutates = "mutate" in consumer.phases
@@ -206,13 +218,11 @@ class Workflow:
 
     async def publish(self, topic: str, id: str, payload: Any = None) -> str:
         """Publish a message; returns published, updated or duplicate."""
-        check_plain({"id": id, "payload": payload})
-        (put,) = await self._open.publish(self.name, [read_message({"id": id, "payload": payload}, topic)])
-        return put.fate
+        return (await self._open.publish(self.name, topic, id, payload)).fate
 
     async def run(self) -> int:
         """Start a manual session: all producers, then the consumers; returns its id."""
-        return await self._open.run(self.name)
+        return (await self._open.run(self.name)).session_id
 
     async def pause(self) -> None:
         """Start no handler until the workflow is resumed."""
@@ -222,22 +232,23 @@ class Workflow:
         """Resume the workflow after a pause or an error."""
         await self._open.resume(self.name)
 
-    async def resolve(self, run_id: int, choice: str) -> None:
+    async def resolve(self, run_id: int, choice: Choice) -> None:
         """Resolve an uncertain side effect: retry, didNotHappen or skip."""
         await self._open.resolve(self.name, run_id, choice)
 
     async def skip(self, topic: str, *ids: str, consumer: str | None = None) -> int:
         """Skip pending messages, for one consumer of the topic or for all; returns how many."""
-        return await self._open.skip(self.name, topic, ids, consumer=consumer)
+        return (await self._open.skip(self.name, topic, ids, consumer=consumer)).skipped
 
     async def replay(self, topic: str, *ids: str, consumer: str | None = None, apply: bool = False) -> int:
         """Make skipped messages pending again: these, or all of the topic; returns how many. Only with `apply` anything
         changes."""
-        return await self._open.replay(self.name, topic, ids or None, consumer=consumer, apply=apply)
+        replayed = await self._open.replay_skipped(self.name, topic, ids or None, consumer=consumer, dry_run=not apply)
+        return replayed.messages
 
     async def get(self) -> dict[str, Any]:
-        """The workflow's current state."""
-        return await self._open.get(self.name)
+        """The workflow's current state, as JSON."""
+        return WORKFLOW.write(await self._open.get(self.name))
 
     @property
     def _open(self) -> WorkflowCommands:
@@ -260,6 +271,13 @@ class Workflow:
             self.name, producers, tuple(made(consumer) for made, consumer in self._consumers.values())
         )
 
+    def can_run(self, handler: Handling) -> bool:
+        """Whether it has the functions of a handler."""
+        if isinstance(handler, Producer):
+            return handler.name in self._producers
+        consumer = self._consumers.get(handler.name)
+        return consumer is not None and (not handler.mutates or "mutate" in consumer[1].phases)
+
     def function(self, handler: str, phase: str) -> Callable[..., Any] | None:
         """The function of a phase; None if the phase does nothing."""
         if phase == "produce":
@@ -272,6 +290,12 @@ def _checked(name: str) -> str:
     if wrong is not None:
         raise Invalid(FieldError("name", wrong))
     return name
+
+
+def _check_timing(timing: object) -> None:
+    if not isinstance(timing, Once | Every | Cron | Times | AfterReset | Manual):
+        what = f"the function {timing.__qualname__}" if inspect.isfunction(timing) else shown(timing)
+        refuse("schedule", f"{what} is not a timing; write every('5m') or cron('0 9 * * 1-5')")
 
 
 def _place(function: Callable[..., Any]) -> str:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from wakeful.core.fields import shown
 from wakeful.core.refusals import NotFound
@@ -10,8 +9,18 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.rows import MessageStatus, Workflow
 from wakeful.features.workflows.compiled import Compilations
 from wakeful.features.workflows.state import HANDLER, read_flows
-from wakeful.features.workflows.views import message_view, run_view, session_view, workflow_view
-from wakeful.ports.store import Tx
+from wakeful.features.workflows.upcoming import next_start
+from wakeful.features.workflows.views import (
+    MessagesPage,
+    SessionsPage,
+    WorkflowsPage,
+    WorkflowView,
+    message_view,
+    run_view,
+    session_view,
+    workflow_view,
+)
+from wakeful.ports.store import ALARM_RUN, Tx
 
 
 def find(tx: Tx, name: str) -> Workflow:
@@ -22,7 +31,7 @@ def find(tx: Tx, name: str) -> Workflow:
     return workflow
 
 
-def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now: Instant) -> list[dict[str, Any]]:
+def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now: Instant) -> list[WorkflowView]:
     """Views of workflows, in a fixed number of queries however many workflows and topics there are."""
     flows = read_flows(tx, workflows)
     counts: dict[int, dict[tuple[str, str], dict[MessageStatus, int]]] = {}
@@ -30,44 +39,40 @@ def views(tx: Tx, workflows: Sequence[Workflow], compilations: Compilations, now
         counts.setdefault(workflow_id, {})[topic, consumer] = by_status
     open_ids = [workflow.open_run_id for workflow in workflows if workflow.open_run_id is not None]
     runs, owns = (tx.runs.lock(open_ids), tx.sessions.runs(open_ids)) if open_ids else ({}, {})
-    return [
-        workflow_view(
-            flow,
-            compilations.of(flow.workflow),
-            counts.get(workflow_id, {}),
-            runs.get(flow.workflow.open_run_id or 0),
-            owns.get(flow.workflow.open_run_id or 0),
-            now,
-        )
-        for workflow_id, flow in flows.items()
-    ]
+    alarms = tx.alarms.by_refs(ALARM_RUN, open_ids) if open_ids else {}
+    listed = []
+    for workflow_id, flow in flows.items():
+        known, run_id = compilations.of(flow.workflow), flow.workflow.open_run_id or 0
+        run = runs.get(run_id)
+        next_at = next_start(tx, flow, known, run, alarms.get(run_id), now)
+        listed.append(workflow_view(flow, known, counts.get(workflow_id, {}), run, owns.get(run_id), next_at, now))
+    return listed
 
 
-def get(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> dict[str, Any]:
-    """The view of one workflow."""
+def get(tx: Tx, name: str, compilations: Compilations, *, now: Instant) -> WorkflowView:
+    """The view of one workflow. Raises `NotFound`."""
     (view,) = views(tx, [find(tx, name)], compilations, now)
     return view
 
 
-def page(
-    tx: Tx, compilations: Compilations, *, after: str | None, limit: int, now: Instant
-) -> tuple[list[dict[str, Any]], str | None]:
+def page(tx: Tx, compilations: Compilations, *, after: str | None, limit: int, now: Instant) -> WorkflowsPage:
     """Workflows by name, and where the next page starts."""
     rows = tx.workflows.page(after=after, limit=limit + 1)
     more = rows[limit - 1].name if len(rows) > limit else None
-    return views(tx, rows[:limit], compilations, now), more
+    return WorkflowsPage(views(tx, rows[:limit], compilations, now), more)
 
 
-def sessions(tx: Tx, name: str, *, before_id: int | None, limit: int) -> tuple[list[dict[str, Any]], str | None]:
+def sessions(tx: Tx, name: str, *, before_id: int | None, limit: int) -> SessionsPage:
     """Sessions of a workflow, newest first, with their runs and phases."""
     rows = tx.sessions.page(find(tx, name).workflow_id, before_id=before_id, limit=limit + 1)
-    more = str(rows[limit - 1].session_id) if len(rows) > limit else None
+    more = rows[limit - 1].session_id if len(rows) > limit else None
     owns = tx.sessions.runs_of([row.session_id for row in rows[:limit]])
     ledger = tx.runs.lock(sorted(own.run_id for of in owns.values() for own in of))
-    return [
+    shown = [
         session_view(row, [run_view(own, ledger.get(own.run_id)) for own in owns.get(row.session_id, ())])
         for row in rows[:limit]
-    ], more
+    ]
+    return SessionsPage(shown, more)
 
 
 def messages(
@@ -79,7 +84,7 @@ def messages(
     limit: int,
     status: MessageStatus | None = None,
     consumer: str | None = None,
-) -> tuple[list[dict[str, Any]], str | None]:
+) -> MessagesPage:
     """Messages of a topic, by first publication, one per consumer."""
     workflow = find(tx, name)
     known = {row.name for row in tx.workflows.topics([workflow.workflow_id]).get(workflow.workflow_id, ())}
@@ -88,8 +93,8 @@ def messages(
     rows = tx.messages.page(
         workflow.workflow_id, topic, after_place=after_place, limit=limit + 1, status=status, consumer=consumer
     )
-    more = str(rows[limit - 1].place) if len(rows) > limit else None
-    return [message_view(row) for row in rows[:limit]], more
+    more = rows[limit - 1].place if len(rows) > limit else None
+    return MessagesPage([message_view(row) for row in rows[:limit]], more)
 
 
 def handlers_of(tx: Tx, run_ids: Sequence[int]) -> dict[int, str]:

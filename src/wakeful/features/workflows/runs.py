@@ -1,21 +1,22 @@
 """Manages the runs of producers and consumers: what to perform, and what a result means for the workflow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from wakeful.core.run.results import Ending
 from wakeful.core.run.runs import Run, RunKind
 from wakeful.core.run.settlement import Close
-from wakeful.core.schedule.gates import Defer, Skip
-from wakeful.core.time.instants import HOUR, MINUTE, Instant
+from wakeful.core.schedule.gates import Defer, Leave, Skip
+from wakeful.core.time.instants import HOUR, MINUTE, Duration, Instant
 from wakeful.core.workflow.definition import Handling, Producer
 from wakeful.core.workflow.rows import HandlerRun, Workflow
 from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.features.workflows.handler_action import HandlerSpec
+from wakeful.features.workflows.loading import deferred
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.state import read_flows, save_flows
 from wakeful.ports.action import Fire
-from wakeful.ports.handlers import Job, Settled
+from wakeful.ports.handlers import PERSONS_COMMAND, Job, RunAgent, Settled
 from wakeful.ports.store import Tx
 
 GRACE: Final = MINUTE
@@ -34,7 +35,17 @@ class HandlerRuns:
 
     admits_without_locks = True
 
-    def __init__(self, kind: RunKind, compilations: Compilations, *, store_id: str) -> None:
+    def __init__(
+        self,
+        kind: RunKind,
+        compilations: Compilations,
+        is_here: Callable[[str, Handling], bool],
+        *,
+        left_for: Duration,
+        store_id: str,
+    ) -> None:
+        self._is_here = is_here  # whether this process has the functions of a workflow's handler
+        self._left_for = left_for  # how long other runs are left alone, for the processes that have them
         self.kind = kind
         self._compilations = compilations
         self._store_id = store_id
@@ -44,12 +55,12 @@ class HandlerRuns:
         workflows = tx.workflows.lock({own.workflow_id for own in tx.sessions.runs(run_ids).values()})
         return Locked(workflows, tx.sessions.runs(run_ids))  # read again: they may have changed before we held the lock
 
-    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | str]:
+    def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | Leave | str]:
         paused = Defer(now + HOUR, "paused")  # pausing stops its alarm; this run was claimed just before
         return [
             paused
             if workflow is not None and workflow.status != "active" and workflow.deleted_at is None
-            else self._job(run, own, workflow)
+            else self._held_back(run, self._job(run, own, workflow), now)
             for run, own, workflow in _with_owners(tx, runs)
         ]
 
@@ -75,6 +86,18 @@ class HandlerRuns:
             tx.sessions.save_runs(sorted(rows))
         save_flows(tx, [(before[key], after[key]) for key in before], now)
         return settled
+
+    def agent_of(self, tx: Tx, run: Run) -> RunAgent:
+        return PERSONS_COMMAND
+
+    def _held_back(self, run: Run, job: Job | str, now: Instant) -> Job | Defer | Leave | str:
+        """The job, or a wait if only another process has its functions. First that one gets the chance to take it: a
+        node whose clock is a little ahead would always be the first to defer it."""
+        spec = job.spec if isinstance(job, Job) else None
+        if not isinstance(spec, HandlerSpec) or self._is_here(spec.workflow, spec.handler):
+            return job
+        due_at = run.due_at if run.next_attempt_at is None else run.next_attempt_at
+        return Leave() if now - due_at < self._left_for else deferred(run, now)
 
     def _job(self, run: Run, own: HandlerRun | None, workflow: Workflow | None) -> Job | str:
         if own is None or workflow is None or workflow.deleted_at is not None:

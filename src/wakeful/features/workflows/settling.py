@@ -19,7 +19,7 @@ import json
 from typing import NamedTuple, assert_never
 
 from wakeful.core.delivery.incidents import GOOD_USUAL, good_needed, handler_incident, stop_incident
-from wakeful.core.run.effects import Alert, Counts, Observed
+from wakeful.core.run.effects import Alert, Counts, Effect, Observed
 from wakeful.core.run.results import (
     Busy,
     Cancelled,
@@ -31,6 +31,7 @@ from wakeful.core.run.results import (
     HandedOver,
     Interrupted,
     Lost,
+    NotBegun,
     StuckRunEnded,
     Throttled,
     TimedOut,
@@ -38,16 +39,18 @@ from wakeful.core.run.results import (
     Unproven,
     kept_while_waiting,
 )
-from wakeful.core.run.runs import Run, stretch
-from wakeful.core.run.settlement import CANCELLED, Close, Settlement, Wait, after_cancel
+from wakeful.core.run.runs import Run
+from wakeful.core.run.settlement import CANCELLED, Close, Settlement, Wait, after_cancel, not_begun
+from wakeful.core.schedule.cadence import Gap, stretch_of
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import next_after, tally
+from wakeful.core.time.timing import tally
 from wakeful.core.workflow.answers import Published
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.pages import with_page
 from wakeful.core.workflow.rows import FOLLOWING, Handler, HandlerRun, Phase
 from wakeful.core.workflow.rules import CRASHES_MAX, HELD_MAX, WorkflowState, backoff
+from wakeful.features.workflows.clock_steps import following, taken, untaken
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.publishing import publish
 from wakeful.features.workflows.state import (
@@ -60,6 +63,7 @@ from wakeful.features.workflows.state import (
     with_handler,
     with_workflow,
 )
+from wakeful.ports import events
 from wakeful.ports.handlers import Settled
 from wakeful.ports.store import Tx
 
@@ -95,7 +99,9 @@ def _with_usage(settled: Settled, run: Run, ending: Ending) -> Settled:
     return settled._replace(result=json.dumps({**known, **json.loads(kept)}, ensure_ascii=False))
 
 
-def _fate(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending, known: Known, now: Instant) -> Fate:
+def _fate(  # noqa: C901 - one case for each ending
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending, known: Known, now: Instant
+) -> Fate:
     if flow.workflow.deleted_at is not None and not isinstance(ending, Done):
         return _abandon(tx, flow, own, run, "removed", _error_of(ending), now)
     match ending:
@@ -103,10 +109,12 @@ def _fate(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, ending: Ending
             return _commit(tx, flow, own, run, published, known, now)
         case Done() | HandedOver():
             return _fail(tx, flow, own, run, "the handler's run ended without a response", now)
-        case Failed(error=error, permanent=True):
-            return _fail(tx, flow, own, run, error, now)
-        case Failed(error=error) | Busy(error=error):
+        case Failed():
+            return _after_error(tx, flow, own, run, ending, now)
+        case Busy(error=error):
             return _hold_off(tx, flow, own, run, error, None, now)
+        case NotBegun():
+            return _wait_for_room(tx, flow, own, run, ending, now)
         case Throttled(error=error, until=until):
             return _hold_off(tx, flow, own, run, error, until, now)
         case TimedOut(error=error) if own.phase != "mutating":
@@ -141,7 +149,7 @@ def _commit(
     settled = settle_messages(tx, run.run_id, "skipped" if status == "skipped" else "consumed", now)
     handler, needed = flow.handlers.get(own.handler), GOOD_USUAL
     if handler is not None:
-        handler = handler._replace(tries=0, held_until=None, last_error=None)
+        handler = handler._replace(tries=0, faults=0, held_until=None, last_error=None)
         if published.has_state:
             handler = handler._replace(state=published.state)
         if own.kind == "consumer" and own.reserved:
@@ -149,16 +157,25 @@ def _commit(
         producer = None if isinstance(known, Broken) else known.handlers.get(own.handler)
         needed = good_needed(producer.timing) if isinstance(producer, Producer) else needed
         if isinstance(producer, Producer):
-            _count_jumped(tx, flow, producer, run, now)
-            handler = handler._replace(next_at=next_after(producer.timing, max(now, run.planned_at)))
+            handler = handler._replace(ran_through=max(handler.ran_through, run.planned_at))
+            _count_jumped(tx, flow, handler, producer, run, now)
+            handler = handler._replace(next_at=following(tx, flow, handler, producer.timing, now))
         flow = with_handler(flow, handler)
     fresh = sum(result.fate != "duplicate" for result in put)
     own = reached(own, "committed", now)._replace(published=fresh, tries=0)
     flow = with_workflow(flow, open_run_id=None, freed_at=now)
     said = f"{own.handler}: {status} {settled}, published {fresh}" if own.kind == "consumer" else ""
     said = said or f"{own.handler}: published {fresh}"
-    data = {"handler": own.handler, "runId": str(run.run_id), "published": fresh, status: settled}
-    tell(tx, flow.workflow, "committed", data=data)
+    tell(
+        tx,
+        flow.workflow,
+        events.WORKFLOW_COMMITTED,
+        handler=own.handler,
+        run_id=run.run_id,
+        published=fresh,
+        consumed=settled if status == "consumed" else None,
+        skipped=settled if status == "skipped" else None,
+    )
     name, stopped = handler_incident(flow.workflow.name, own.handler), (stop_incident(flow.workflow.name),)
     well = Observed(name, True, run.due_at, run.run_id, needed=needed, also=stopped)
     return Fate(Settled(Close("succeeded", "finished"), (well,), f'{{"output":"{said}"}}'), flow, own)
@@ -173,28 +190,36 @@ def _looks_again(tx: Tx, flow: WorkflowState, consumer: Handler) -> Handler:
     return with_page(consumer, None)
 
 
-def _count_jumped(tx: Tx, flow: WorkflowState, producer: Producer, run: Run, now: Instant) -> None:
+def _count_jumped(tx: Tx, flow: WorkflowState, handler: Handler, producer: Producer, run: Run, now: Instant) -> None:
     """Times of a producer that came due during its own run are served by it, and counted in one row."""
-    if run.trigger == "manual":
-        return
-    jumped = tally(producer.timing, run.planned_at, now)
+    is_for_an_instant = run.trigger != "manual" or run.planned_at != handler.last_run_at
+    decided_through = run.planned_at if is_for_an_instant or handler.next_at is None else handler.next_at - 1
+    jumped = tally(producer.timing, decided_through, now)
     if jumped.count == 0 or jumped.first is None or jumped.last is None:
         return
-    (run_id,) = tx.runs.reserve_ids(1)
-    row = stretch(
-        run_id=run_id,
-        kind=run.kind,
-        schedule_id=run.schedule_id,
-        version=flow.workflow.version,
-        first=jumped.first,
-        last=jumped.last,
-        instants=jumped.count,
-        outcome="skipped",
-        reason="blocked",
-        now=now,
-        blocked_by=run.run_id,
-    )
-    tx.runs.add_many([of_handler(row, producer.name)])
+    ran = taken(tx, flow, handler, since=jumped.first, until=now)
+    for gap in untaken(
+        Gap(jumped.first, jumped.last, jumped.count, "skipped", "blocked", run.run_id), ran, producer.timing
+    ):
+        (run_id,) = tx.runs.reserve_ids(1)
+        version = flow.workflow.version
+        row = stretch_of(gap, run_id=run_id, kind=run.kind, schedule_id=run.schedule_id, version=version, now=now)
+        tx.runs.add_many([of_handler(row, producer.name)])
+
+
+def _after_error(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, failed: Failed, now: Instant) -> Fate:
+    """An error that the handler reported. One of its server (`tries_max`) may be over soon, or be a bug that only a
+    person can fix."""
+    error, handler = failed.error, flow.handlers.get(own.handler)
+    if failed.permanent:
+        return _fail(tx, flow, own, run, error, now)
+    if failed.tries_max is None or handler is None:
+        return _hold_off(tx, flow, own, run, error, None, now)
+    faults = 1 + handler.faults
+    if faults > failed.tries_max:
+        flow = with_handler(flow, handler._replace(faults=0, tries=0))  # resuming starts over
+        return _fail(tx, flow, own, run, f"{error}, {faults} times in a row", now)
+    return _hold_off(tx, with_handler(flow, handler._replace(faults=faults)), own, run, error, None, now)
 
 
 def _hold_off(
@@ -205,13 +230,14 @@ def _hold_off(
     handler = flow.handlers.get(own.handler)
     tries = 1 + (own.tries if handler is None else handler.tries)
     at = max(now + backoff(tries), min(until or 0, now + HELD_MAX))
-    data = {"handler": own.handler, "runId": str(run.run_id), "error": error, "tries": tries}
-    tell(tx, flow.workflow, "retrying", data=data)
+    tell(tx, flow.workflow, events.WORKFLOW_RETRYING, handler=own.handler, run_id=run.run_id, error=error, tries=tries)
     is_waiting = until is not None and tries <= BUSY_WAITS_MAX  # it asked for more time: no error, but limited
     effects = () if is_waiting or run.trigger == "manual" else (_bad(flow, own, run, error, tries),)
     if handler is not None:
         handler = handler._replace(tries=tries, held_until=at, last_error=error)
-        if handler.kind == "producer" and (handler.next_at is None or handler.next_at <= run.planned_at):
+        if handler.kind == "producer" and run.planned_at > now:  # the clock went back: earlier times come first
+            handler = handler._replace(next_at=min(handler.next_at or run.planned_at, run.planned_at))
+        elif handler.kind == "producer" and (handler.next_at is None or handler.next_at <= run.planned_at):
             handler = handler._replace(next_at=run.planned_at)  # it stays due for this time until it has run
         flow = with_handler(flow, handler)
     own = own._replace(tries=tries)
@@ -222,9 +248,20 @@ def _hold_off(
     return Fate(Settled(Close("failed", run.rung, error, TRANSIENT), effects), flow, reached(own, "abandoned", now))
 
 
+def _wait_for_room(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, refused: NotBegun, now: Instant) -> Fate:
+    """Its first step could not begin: the same run waits. In the end it is held off like one that is not reached."""
+    settlement = not_begun(run, refused, now=now)
+    if isinstance(settlement, Close):
+        return _hold_off(tx, flow, own, run, refused.error, None, now)
+    flow, own = _back_to_start(tx, flow, own, now)
+    return Fate(Settled(settlement), flow, own)
+
+
 def _bad(flow: WorkflowState, own: HandlerRun, run: Run, error: str, tries: int) -> Observed:
     """A failed attempt. Attempts for the same time of a producer, or the same messages, count as one instant."""
-    said = f"could not be reached {tries} times in a row ({error})" if tries > 1 else f"could not be reached ({error})"
+    handler = flow.handlers.get(own.handler)
+    failed = "failed" if handler is not None and handler.faults else "could not be reached"
+    said = f"{failed} {tries} times in a row ({error})" if tries > 1 else f"{failed} ({error})"
     name = handler_incident(flow.workflow.name, own.handler)
     counts: Counts = "time" if own.kind == "producer" else "never"
     return Observed(name, False, run.planned_at, run.run_id, said, counts=counts)
@@ -233,14 +270,22 @@ def _bad(flow: WorkflowState, own: HandlerRun, run: Run, error: str, tries: int)
 def _after_loss(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, reason: str, error: str, now: Instant, *, is_crash: bool
 ) -> Fate:
-    """The run's node died or was shut down. A side effect that may have happened is never repeated automatically."""
+    """The run's node died or was shut down. A side effect that may have happened is never repeated automatically.
+    `next` repeats safely: after each further death it is tried again, later and later, and reported as trouble."""
     if own.phase == "mutating":
         return _ask_person(tx, flow, own, run, error, now)
-    if is_crash and run.crashes + 1 >= CRASHES_MAX:
+    is_next, deaths = own.phase in ("prepared", "mutated"), run.crashes + is_crash
+    if is_crash and deaths >= CRASHES_MAX and not is_next:
         return _fail(tx, flow, own, run, f"{error}, twice in this run", now)
     flow, own = _back_to_start(tx, flow, own, now)
     outcome = "crashed" if is_crash else "interrupted"
-    return Fate(Settled(_wait(flow, run, now, reason, outcome, error, is_crash=is_crash)), flow, own)
+    until, effects = now, tuple[Effect, ...]()
+    if is_crash and is_next and deaths >= CRASHES_MAX:
+        until = now + backoff(deaths - 1)
+        name = handler_incident(flow.workflow.name, own.handler)
+        said = f"{deaths} processes died while they ran its next ({error})"
+        effects = (Observed(name, False, run.planned_at, run.run_id, said, is_urgent=deaths > CRASHES_MAX),)
+    return Fate(Settled(_wait(flow, run, until, reason, outcome, error, is_crash=is_crash), effects), flow, own)
 
 
 def _fail(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
@@ -259,7 +304,9 @@ def _fail(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, no
     return Fate(Settled(Close("failed", run.rung, error), effects), flow, own)
 
 
-def _ask_person(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant) -> Fate:
+def _ask_person(
+    tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: str, now: Instant, *, attempt: str = "failed"
+) -> Fate:
     """The result is uncertain, or the run could not be ended: nothing starts until a person decides."""
     is_uncertain = own.phase == "mutating"
     if not is_uncertain:
@@ -270,7 +317,7 @@ def _ask_person(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, error: s
     reason = UNCERTAIN if is_uncertain else STOPPED
     alert = Alert(stop_incident(flow.workflow.name), f"workflow {flow.workflow.name}: {said}")
     own = own._replace(awaits="uncertain" if is_uncertain else "stopped")
-    return Fate(Settled(_wait(flow, run, None, reason, "failed", error), (alert,)), flow, own)
+    return Fate(Settled(_wait(flow, run, None, reason, attempt, error), (alert,)), flow, own)
 
 
 def _abandon(
@@ -302,19 +349,24 @@ def _abandon(
 def _cancel(
     tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, cancelled: Cancelled, known: Known, now: Instant
 ) -> Fate:
-    """A person cancelled the run. What it reserved is released, or skipped if the side effect may have happened. The
-    handler waits: a producer for its next time, a consumer as after a failure, or it would start again immediately."""
+    """A person cancelled the run. What it reserved is released, or skipped if the side effect happened. The handler
+    waits: a producer for its next time, a consumer as after a failure, or it would start again immediately. During the
+    side effect nothing proves whether it happened, so the person is asked; that is no news to alert anyone about."""
     if cancelled.is_stuck:
         return _ask_person(tx, flow, own, run, "it was cancelled and could not be stopped", now)
+    if own.phase == "mutating":
+        fate = _ask_person(tx, flow, own, run, "it was cancelled during its side effect", now, attempt="unknown")
+        return fate._replace(settled=fate.settled._replace(effects=()))
     fate = _abandon(tx, flow, own, run, CANCELLED, None, now)
-    is_certain = own.phase != "mutating" and cancelled.is_proven
-    close = after_cancel(run, cancelled if is_certain else Cancelled(is_proven=False))
+    close = after_cancel(run, cancelled)
     handler = fate.flow.handlers.get(own.handler)
     if handler is not None:
         handler = handler._replace(held_until=now + backoff(1 + handler.tries))
         producer = None if isinstance(known, Broken) else known.handlers.get(own.handler)
         if isinstance(producer, Producer):
-            handler = handler._replace(held_until=None, next_at=next_after(producer.timing, max(now, run.planned_at)))
+            ran_through = max(handler.ran_through, run.planned_at)
+            handler = handler._replace(held_until=None, ran_through=ran_through)
+            handler = handler._replace(next_at=following(tx, flow, handler, producer.timing, now))
         fate = fate._replace(flow=with_handler(fate.flow, handler))
     return fate._replace(settled=Settled(close))
 
@@ -330,7 +382,7 @@ def _back_to_start(tx: Tx, flow: WorkflowState, own: HandlerRun, now: Instant) -
 
 def _stop(tx: Tx, flow: WorkflowState, error: str, now: Instant) -> WorkflowState:
     flow = end_session(tx, flow, "failed", error, now)
-    tell(tx, flow.workflow, "stopped", error, level="error", data={"error": error})
+    tell(tx, flow.workflow, events.WORKFLOW_STOPPED, error, level="error", error=error)
     return with_workflow(flow, error=error, error_at=now)
 
 

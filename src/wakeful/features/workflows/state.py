@@ -1,7 +1,7 @@
 """Workflow state: read as a whole under its lock, changed as values, written back where it changed."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal
 
 from wakeful.core.run.runs import Run, unplanned
@@ -17,10 +17,11 @@ from wakeful.core.workflow.rows import (
     Workflow,
 )
 from wakeful.core.workflow.rules import WorkflowState, moved, rings_at
+from wakeful.ports.event import EventKind
+from wakeful.ports.event_data import WorkflowChanged
 from wakeful.ports.store import Report, Tx
 from wakeful.ports.workflows import ALARM_WORKFLOW
 
-STREAM: Final = "workflows"
 HANDLER: Final = "handler"
 """The field that names the producer in a ledger row without a handler run."""
 
@@ -158,14 +159,12 @@ def end_session(tx: Tx, flow: WorkflowState, result: SessionResult, error: str |
 def tell(
     tx: Tx,
     workflow: Workflow,
-    what: str,
+    event: EventKind[WorkflowChanged],
     text: str | None = None,
     *,
     level: Literal["debug", "info", "warn", "error"] = "info",
-    data: Mapping[str, object] | None = None,
+    **more: Any,
 ) -> None:
     """Report a workflow event, published after the commit."""
     said = None if text is None else f"workflow {workflow.name}: {text}"
-    tx.report(
-        Report(STREAM, what, {"workflow": workflow.name, **(data or {})}, said, level, f"workflow:{workflow.name}")
-    )
+    tx.report(Report(event, WorkflowChanged(workflow.name, **more), said, level, f"workflow:{workflow.name}"))

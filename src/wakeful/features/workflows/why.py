@@ -10,9 +10,11 @@ from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.core.workflow.rows import Handler, HandlerRun
 from wakeful.core.workflow.rules import WorkflowState, is_dirty, is_held, is_limited
 from wakeful.features.workflows.compiled import Broken, Compilations
+from wakeful.features.workflows.loading import unloaded
 from wakeful.features.workflows.queries import views
 from wakeful.features.workflows.state import read_flows
 from wakeful.features.workflows.upcoming import ahead_of
+from wakeful.features.workflows.views import WORKFLOW
 from wakeful.ports.rows import at_text as _at
 from wakeful.ports.rows import begin_why
 from wakeful.ports.store import Tx
@@ -35,7 +37,8 @@ class WhyWorkflow:
         flow = None
         if workflow is not None:
             flow = read_flows(tx, [workflow])[workflow.workflow_id]
-            (shown_as,) = views(tx, [workflow], self._compilations, now)
+            (view,) = views(tx, [workflow], self._compilations, now)
+            shown_as = WORKFLOW.write(view)
             facts |= {key: shown_as[key] for key in ("status", "error", "errorAt", "openRun", "nextRun", "topics")}
         if at is not None and at <= now:
             own = None if row is None else tx.sessions.runs([row.run_id]).get(row.run_id)
@@ -57,9 +60,12 @@ class WhyWorkflow:
         if halt is not None:
             return f"{halt}." if at is None else f"Workflow {name} will not run at {_at(at)}. {halt}."
         run = None if open_id is None else runs.get(open_id)
+        lacking = next((found for found in unloaded(tx, now=now) if found.workflow == name), None)
+        if at is None and lacking is not None:
+            return f"Workflow {lacking.sentence}; {lacking.cure}."
         if at is None and run is not None:
             return _open(name, run, own)
-        coming = heapq.merge(*ahead_of(flow, known, runs, now))
+        coming = heapq.merge(*ahead_of(tx, flow, known, runs, now))
         if at is None:
             held = next((handler for handler in flow.handlers.values() if is_held(handler, now)), None)
             if held is not None:
@@ -100,7 +106,8 @@ def _open(name: str, run: Run, own: HandlerRun | None) -> str:
         return f"Workflow {name} has been running {handler} since {_at(run.claimed_at)} (run {run.run_id})."
     until = "" if run.next_attempt_at is None else f" until {_at(run.next_attempt_at)}"
     error = "" if run.error is None else f": {run.error}"
-    attempt = f"the next attempt of {handler} (run {run.run_id}, {run.reason})"
+    reason = "" if run.reason is None else f", {run.reason}"
+    attempt = f"the next attempt of {handler} (run {run.run_id}{reason})"
     return f"Workflow {name} is waiting{until} for {attempt}{error}."
 
 
@@ -135,11 +142,16 @@ def _past(name: str, row: Run | None, own: HandlerRun | None, at: Instant) -> st
     subject = f"{handler} of workflow {name} planned for {_at(row.planned_at)}{until}"
     tries = f" on attempt {row.attempt}" if row.attempt > 1 else ""
     if row.outcome in ("skipped", "missed"):
-        return f"{subject} was {row.outcome}: {row.reason}."
+        return f"{subject} was {row.outcome}{_after_colon(row.reason)}."
     if row.outcome in ERRORS:
         ended = "timed out" if row.outcome == "timedOut" else f"ended as {row.outcome}"
-        return f"{subject} {ended}{tries}: {row.error or row.reason}."
+        return f"{subject} {ended}{tries}{_after_colon(row.error or row.reason)}."
     if row.outcome == "succeeded":
         return f"{subject} ran at {_at(row.started_at)} and succeeded at {_at(row.ended_at)}{tries}."
     again = "" if row.next_attempt_at is None else f" until {_at(row.next_attempt_at)}"
-    return f"{subject} is {row.outcome}{again} ({row.reason or row.rung})."
+    known = row.reason or row.rung
+    return f"{subject} is {row.outcome}{again}{'' if known is None else f' ({known})'}."
+
+
+def _after_colon(words: str | None) -> str:
+    return "" if words is None else f": {words}"

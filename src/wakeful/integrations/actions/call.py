@@ -8,7 +8,7 @@ separate process, which can be killed.
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -16,23 +16,25 @@ from wakeful.core.run.results import Failed, Result
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import ActionSpec, Call
 from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions.arguments import NotCallable, fill, place_of
 from wakeful.integrations.actions.child import Children
-from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.fire import Fire as FireView
 from wakeful.integrations.actions.invoke import (
-    NotCallable,
+    Read,
     begin,
-    fill,
+    failure_of,
     finish,
     is_async,
+    outcome_of,
     own_traceback,
     resolve_and_begin,
 )
 from wakeful.integrations.actions.isolation import Unsendable, pack, perform_isolated
-from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
+from wakeful.integrations.actions.registry import CallRegistry, Target, UnknownCallable
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.threads import Threads
-from wakeful.ports.action import Fire, Ladder, StillRunning
+from wakeful.ports.action import CannotBegin, DirectCall, Fire, Ladder, StillRunning
 
 __all__ = ["CallAction", "CallRegistry"]
 
@@ -44,8 +46,9 @@ class CallAction:
 
     is_local = True
 
-    def __init__(self, registry: CallRegistry, *, grace: Duration = END_GRACE) -> None:
+    def __init__(self, registry: CallRegistry, *, grace: Duration = END_GRACE, read: Read = outcome_of) -> None:
         self._registry = registry
+        self._read = read
         self._grace = grace
         self._children = Children(grace=grace)
         self._threads = Threads()
@@ -68,6 +71,34 @@ class CallAction:
         """Whether this process has the function: registered or importable."""
         return ":" in call.target or self._registry.registered(call.target) is not None
 
+    def direct(self, spec: ActionSpec) -> DirectCall | None:
+        """An async function that is at hand needs neither a thread nor a record of its start."""
+        call = expect(spec, Call)
+        target = None if call.isolate else self._registry.at_hand(call.target)
+        if target is None or not is_async(target):
+            return None
+        try:
+            takes_fire = place_of(target, tuple(call.args)) is not None
+        except NotCallable:
+            return None
+        return partial(self._call, target, call.args, takes_fire)
+
+    async def _call(
+        self, target: Target, args: Mapping[str, Any], takes_fire: bool, fire_of: Callable[[], Fire]
+    ) -> Result:
+        try:
+            if takes_fire:
+                positional, named = fill(target, FireView(fire_of()), args)
+                return self._read(await target(*positional, **named))
+            return self._read(await target(**args))
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return Failed("CancelledError: it cancelled itself")
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
+            _log(FireView(fire_of()), error)
+            return failure_of(error)
+
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         call = expect(spec, Call)
         if call.isolate:
@@ -81,7 +112,7 @@ class CallAction:
         view = FireView(fire)
         at_hand = self._registry.at_hand(call.target)
         if at_hand is not None and is_async(at_hand):
-            begun = begin(at_hand, view, call.args, _log)
+            begun = begin(at_hand, view, call.args, _log, self._read)
         else:
             begun = await self._begin_in_thread(call, view)
         if not inspect.isawaitable(begun):
@@ -90,7 +121,7 @@ class CallAction:
         # cancellation and continues, the engine notices, because it waits for the task; if it swallows it and then
         # returns, it still counts as ended by us.
         try:
-            result = await finish(begun, view, _log)
+            result = await finish(begun, view, _log, self._read)
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
@@ -107,9 +138,9 @@ class CallAction:
         """Used if the callable, or importing it, may block."""
         resolve = partial(self._registry.resolve, call.target)
         try:
-            running = self._threads.run(lambda: resolve_and_begin(resolve, fire, call.args, _log))
+            running = self._threads.run(lambda: resolve_and_begin(resolve, fire, call.args, _log, self._read))
         except RuntimeError as error:
-            return Failed(f"{error}; lower the concurrency, or raise the limit")
+            raise CannotBegin(f"{error}; lower the concurrency, or raise the limit") from None
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

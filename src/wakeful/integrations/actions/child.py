@@ -27,20 +27,21 @@ from functools import partial
 from io import FileIO
 from typing import IO, Final, NamedTuple, cast
 
+from wakeful.core.run.resources import is_lack
 from wakeful.core.time.instants import SECOND, Duration
 from wakeful.integrations.actions.cancellation import Deadline, pause, run_to_end
 from wakeful.integrations.actions.processes import identify
 from wakeful.integrations.actions.sessions import END_GRACE, end_session, group_exists, is_session_gone
+from wakeful.integrations.system.descriptors import give_back, is_room_for_child
 from wakeful.integrations.system.threads import call_on
 from wakeful.integrations.system.waiting import wait_until_set
-from wakeful.ports.action import Ladder, Process, StillRunning
+from wakeful.ports.action import CannotBegin, Ladder, Process, StillRunning
 
 LEFTOVER_GRACE: Final[Duration] = 1 * SECOND
 """How long leftover processes may take to finish on their own."""
 
 _WATCH_EVERY: Final[Duration] = 1 * SECOND
 _POLL: Final[Duration] = 20
-_LATER_ERRORS: Final = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
 
 
 class Spawn(NamedTuple):
@@ -62,11 +63,7 @@ class Exit(NamedTuple):
 
 
 class CannotStart(Exception):
-    """The system refused to start it."""
-
-    def __init__(self, message: str, *, permanent: bool) -> None:
-        super().__init__(message)
-        self.permanent = permanent
+    """The system refuses to start it, now and later."""
 
 
 class Children:
@@ -79,21 +76,26 @@ class Children:
     async def run(self, spawn: Spawn, ladder: Ladder, sink: Callable[[bytes], None]) -> Exit:
         """Start a child, record it, open its gate and wait for its end; its output goes to `sink`.
 
-        Raises `CannotStart`; `StillRunning` if it had to be ended and could not be.
+        Raises `CannotStart`; `CannotBegin` if the system has no room for it now; `StillRunning` if it had to be ended
+        and could not be.
         """
         child = _Child(spawn, sink, self._grace)
+        is_open = False
         try:
             process = await child.start()
             await ladder.climb("started", process=process)
             await child.open_gate()
+            is_open = True
             code = await child.wait()
             return Exit(code, await run_to_end(child.clear_away()))
-        except (CannotStart, GeneratorExit):
+        except (CannotStart, CannotBegin, GeneratorExit):
             raise
-        except BaseException:  # cancelled, fenced off, or recording failed: no process may be left in any case
+        except BaseException as error:  # cancelled, fenced off, or recording failed: no process may be left in any case
             if not await run_to_end(child.end()):
                 message = f"process {child.pid} could not be killed, even with SIGKILL; check what it is waiting for"
                 raise StillRunning(message, self._watch(child.pid)) from None
+            if not is_open and is_lack(error):
+                raise CannotBegin(_cause(error)) from None
             raise
         finally:
             child.close()
@@ -141,7 +143,7 @@ class _Child:
         try:
             threading.Thread(target=self._live, name="wakeful-child", daemon=True).start()
         except RuntimeError as error:
-            raise CannotStart(f"{error}; lower the concurrency, or raise the limit", permanent=False) from None
+            raise CannotBegin(f"{error}; lower the concurrency, or raise the limit") from None
         popen, process = await asyncio.shield(self._started)
         if popen.stdout is not None:
             output = taken_over(popen.stdout, "rb", self._loop)
@@ -186,7 +188,7 @@ class _Child:
         """End the child in any state; True if nothing is left."""
         try:
             await asyncio.shield(self._started)
-        except CannotStart:
+        except (CannotStart, CannotBegin):
             return True
         if not await end_session(self.pid, self._grace):
             return False
@@ -213,13 +215,20 @@ class _Child:
 
     def _live(self) -> None:
         """In the thread: start, wait, reap."""
+        popen: subprocess.Popen[bytes] | None = None
         try:
+            if not is_room_for_child():
+                raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
             popen = self._popen()
+            give_back(popen.pid)
+            process = identify(popen.pid)
         except Exception as error:
-            refusal = CannotStart(_cause(error), permanent=getattr(error, "errno", None) not in _LATER_ERRORS)
+            if popen is not None:
+                _discard(popen)
+            refusal = (CannotBegin if is_lack(error) else CannotStart)(_cause(error))
             call_on(self._loop, partial(self._started.set_exception, refusal))
             return
-        call_on(self._loop, partial(self._started.set_result, _Started(popen, identify(popen.pid))))
+        call_on(self._loop, partial(self._started.set_result, _Started(popen, process)))
         call_on(self._loop, partial(self._exited.set_result, _reap(popen)))
 
     def _popen(self) -> "subprocess.Popen[bytes]":
@@ -271,7 +280,16 @@ def _reap(popen: "subprocess.Popen[bytes]") -> int | None:
     return code
 
 
-def _cause(error: Exception) -> str:
+def _discard(popen: "subprocess.Popen[bytes]") -> None:
+    """End a gate that nobody opens, because it could not be identified."""
+    popen.kill()
+    for pipe in (popen.stdin, popen.stdout, popen.stderr):
+        if pipe is not None:
+            pipe.close()
+    _reap(popen)
+
+
+def _cause(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno == errno.E2BIG:
         return "its arguments and environment are longer than the system allows; pass the text over stdin"
     if isinstance(error, OSError):

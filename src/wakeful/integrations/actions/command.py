@@ -57,7 +57,7 @@ class CommandAction:
         try:
             ending = await self._children.run(_spawn(command, env, cwd, errors), ladder, output.feed)
         except CannotStart as error:
-            return Failed(str(error), permanent=error.permanent)
+            return Failed(str(error), permanent=True)
         return _result(ending, output.text(), errors.text(), withheld(fire.withholds, command.pass_env, command.env))
 
     async def close(self) -> None:

@@ -1,19 +1,19 @@
-"""The fire as a user's callable sees it."""
+"""The fire as a user's callable sees it: `wakeful.Fire`."""
 
 from datetime import datetime
 
 from wakeful.core.run.runs import Trigger
 from wakeful.core.time.timing_builders import as_datetime
-from wakeful.ports.action import Fire
+from wakeful.ports import action
 
 
-class FireView:
+class Fire:
     """One attempt of a run: what is due, since when, and the key shared by all attempts at this instant. Its instants
     are aware datetimes in UTC, made on access."""
 
     __slots__ = ("_fire",)
 
-    def __init__(self, fire: Fire) -> None:
+    def __init__(self, fire: action.Fire) -> None:
         self._fire = fire
 
     @property
@@ -45,7 +45,7 @@ class FireView:
         return self._fire.trigger
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FireView) and self._fire == other._fire
+        return isinstance(other, Fire) and self._fire == other._fire
 
     def __hash__(self) -> int:
         return hash(self._fire)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from wakeful.core.http_headers import sendable, wrong_headers
 from wakeful.core.run.results import Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.traces import trace_header
@@ -15,9 +16,9 @@ from wakeful.core.schedule.actions import OUTPUT_MAX, ActionSpec, Http
 from wakeful.core.time.instants import format_instant
 from wakeful.integrations.actions.cancellation import remote
 from wakeful.integrations.actions.spec import expect
-from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, Request, Response
+from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, NoRoom, Request, Response
 from wakeful.integrations.system.text import one_line
-from wakeful.ports.action import DEADLINE, Detached, Fire, Ladder
+from wakeful.ports.action import DEADLINE, CannotBegin, Detached, Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
 from wakeful.ports.receipts import NO_LISTENER, ReceiptInbox, ReceiptSource
@@ -56,6 +57,7 @@ class HttpAction:
 
     async def perform(self, spec: ActionSpec, fire: Fire, ladder: Ladder) -> Result:
         request = expect(spec, Http)
+        request = replace(request, headers=sendable(request.headers))  # stored by 0.2, it may have others
         wrong = self.check(request)
         if wrong is not None:
             return Failed(wrong, permanent=True)
@@ -73,6 +75,8 @@ class HttpAction:
         try:
             with remote():
                 response = await self._exchanges.send(_request(request, fire), RequestContext(ACTION, fire.slug))
+        except NoRoom as error:
+            raise CannotBegin(str(error)) from None
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         return self._result(response)
@@ -173,12 +177,7 @@ def _wrong_url(url: str) -> str | None:
 def _wrong_head(method: str, headers: Mapping[str, str]) -> str | None:
     if not _TOKEN.fullmatch(method):
         return f"method '{method}' is not valid; use one such as POST"
-    for name, value in headers.items():
-        if not _TOKEN.fullmatch(name):
-            return f"header name '{name}' has invalid characters; use letters, digits and hyphens"
-        if any(char in value for char in "\r\n\0"):
-            return f"header '{name}' spans several lines; write it on one"
-    return None
+    return wrong_headers(headers)
 
 
 def _wrong_body(body: Any) -> str | None:

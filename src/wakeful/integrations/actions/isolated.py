@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.run.results import Failed, Result
-from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.fire import Fire
 from wakeful.integrations.actions.invoke import failure_of, finish, resolve_and_begin
 from wakeful.integrations.actions.registry import CallRegistry, Target
 from wakeful.integrations.system.text import one_line
@@ -55,7 +55,7 @@ def _carry_out(order: Order) -> Result:
     return _call(target, fire, args)
 
 
-def _call(target: str | Target, fire: FireView, args: Mapping[str, Any]) -> Result:
+def _call(target: str | Target, fire: Fire, args: Mapping[str, Any]) -> Result:
     resolve = partial(CallRegistry().resolve, target) if isinstance(target, str) else lambda: target
     begun = resolve_and_begin(resolve, fire, args)
     if isinstance(begun, Result):

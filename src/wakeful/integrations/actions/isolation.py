@@ -15,7 +15,7 @@ from wakeful.core.run.results import Failed, Result
 from wakeful.core.schedule.actions import Call
 from wakeful.integrations.actions.child import CannotStart, Children, Spawn
 from wakeful.integrations.actions.environment import environment
-from wakeful.integrations.actions.fire import FireView
+from wakeful.integrations.actions.fire import Fire as FireView
 from wakeful.integrations.actions.isolated import RESULT_MARK, Order
 from wakeful.integrations.actions.registry import Target
 from wakeful.integrations.system.text import one_line
@@ -57,7 +57,7 @@ async def perform_isolated(target: str | Target, call: Call, fire: Fire, ladder:
     try:
         ending = await children.run(spawn, ladder, report.feed)
     except CannotStart as error:
-        return Failed(str(error), permanent=error.permanent)
+        return Failed(str(error), permanent=True)
     return report.result(ending.code)
 
 

@@ -13,6 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from wakeful.core.run.resources import is_lack
+
 _IS_LINUX: Final = sys.platform == "linux"
 _IS_MACOS: Final = sys.platform == "darwin"
 _PROC: Final = Path("/proc")
@@ -63,6 +65,12 @@ def is_alive(pid: int) -> bool:
     return bool(state) and not state.startswith("Z")
 
 
+def parent_and_session(pid: int) -> tuple[int, int] | None:
+    """The parent of this process and its session, on Linux; None if it cannot be seen."""
+    stat = _stat_of(pid)
+    return None if stat is None else (stat.parent, stat.session)
+
+
 def boot_id() -> str:
     """An id of the current boot."""
     if _IS_MACOS:
@@ -83,6 +91,7 @@ def has_variable(pid: int, name: str) -> bool:
 class _Stat(NamedTuple):
     pid: int
     state: str
+    parent: int
     group: int
     session: int
     threads: int
@@ -97,12 +106,14 @@ class _Stat(NamedTuple):
 def _stat_of(pid: int) -> _Stat | None:
     try:
         line = (_PROC / str(pid) / "stat").read_bytes()
-    except OSError:
+    except OSError as error:
+        if is_lack(error):  # it may exist
+            raise
         return None
     # The name in parentheses may contain anything, so fields are counted after it; `state` is field 3 of proc(5).
     fields = line[line.rindex(b")") + 2 :].split()
-    state, group, session, threads, started = fields[0], fields[2], fields[3], fields[17], fields[19]
-    return _Stat(pid, state.decode(), int(group), int(session), int(threads), int(started))
+    state, parent, group, session, threads, started = (fields[index] for index in (0, 1, 2, 3, 17, 19))
+    return _Stat(pid, state.decode(), int(parent), int(group), int(session), int(threads), int(started))
 
 
 def _pids() -> Iterator[int]:
@@ -125,9 +136,12 @@ def _printed(*argv: str) -> str:
 
 
 def _read(path: Path) -> str:
-    with suppress(OSError):
+    try:
         return path.read_text(errors="replace").strip()
-    return ""
+    except OSError as error:
+        if is_lack(error):
+            raise
+        return ""
 
 
 def _digest(machine: str) -> str:

@@ -10,8 +10,7 @@ from typing import Literal
 from wakeful.core.time.instants import Duration
 from wakeful.integrations.actions.environment import RUN_ID
 from wakeful.integrations.actions.process_table import boot_id, has_variable, session_members, started_of, this_host
-from wakeful.integrations.actions.sessions import END_GRACE, end_session
-from wakeful.integrations.system.threads import in_thread
+from wakeful.integrations.actions.sessions import END_GRACE, end_session, listed
 from wakeful.ports.action import OrphanFate, Process
 
 
@@ -23,9 +22,9 @@ class SystemOrphans:
 
     async def end(self, process: Process) -> OrphanFate:
         """End the whole session if it still belongs to that process."""
-        if process.host != this_host():
+        if process.host != await listed(this_host, name="orphan"):
             return "elsewhere"
-        state = await in_thread(lambda: _find(process), name="orphan")
+        state = await listed(lambda: _find(process), name="orphan")
         if state == "living":
             return "gone" if await end_session(process.pid, self._grace) else "remains"
         return "gone" if state == "gone" else "remains"

@@ -9,13 +9,17 @@ A zombie counts as ended: it only waits for its parent, which may be a container
 
 import os
 import signal
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Final
+from typing import Final, TypeVar
 
+from wakeful.core.run.resources import is_lack
 from wakeful.core.time.instants import SECOND, Duration
 from wakeful.integrations.actions.cancellation import Deadline, pause
 from wakeful.integrations.actions.process_table import Member, session_members
 from wakeful.integrations.system.threads import in_thread
+
+T = TypeVar("T")
 
 END_GRACE: Final[Duration] = 4 * SECOND
 """How long a process may take to exit after SIGTERM. A cancelled run must have ended after 5 s."""
@@ -36,7 +40,19 @@ async def end_session(leader: int, grace: Duration) -> bool:
 
 async def is_session_gone(leader: int) -> bool:
     """Whether no process of the session is left."""
-    return not await in_thread(lambda: session_members(leader), name="session")
+    return not await listed(lambda: session_members(leader), name="session")
+
+
+async def listed(look: Callable[[], T], *, name: str) -> T:
+    """What the system says about processes, asked in a thread. Without descriptors it does not say anything, which
+    proves nothing about them: ask again until it does."""
+    while True:
+        try:
+            return await in_thread(look, name=name)
+        except OSError as error:
+            if not is_lack(error):
+                raise
+        await pause(_POLL_LAST)
 
 
 def group_exists(leader: int) -> bool:
@@ -52,7 +68,7 @@ def group_exists(leader: int) -> bool:
 
 async def _signal_until_gone(leader: int, number: signal.Signals, duration: Duration) -> bool:
     patience, wait, is_asked = Deadline(duration), _POLL_FIRST, False
-    while members := await in_thread(lambda: session_members(leader), name="session"):
+    while members := await listed(lambda: session_members(leader), name="session"):
         # SIGKILL is repeated, because a process being forked may be missed; SIGTERM is sent once.
         if not is_asked or number is signal.SIGKILL:
             _signal(members, number)

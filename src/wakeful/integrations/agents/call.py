@@ -1,19 +1,22 @@
 """The call agent: a Python callable handles the prompt.
 
 It is called with the fire, `prompt`, `session_id` and `model`, or as many of them as it accepts; only `prompt` is
-required. It returns the reply as text, None for no reply, or a `Done` with reply, usage and session_id.
+required. It returns the reply as text, None for no reply, the result object of an agent framework, or a `Done` with
+reply, usage and session_id. Anything else is no reply: the work may be done, so the run is unconfirmed.
 """
 
+import inspect
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wakeful.core.run.results import Busy, Done, Failed, Throttled
+from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import usage_of
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import Duration
+from wakeful.integrations.actions.arguments import NotCallable, fill
 from wakeful.integrations.actions.call import CallAction
-from wakeful.integrations.actions.invoke import NotCallable, fill
+from wakeful.integrations.actions.invoke import TEXT_OF, attribute_of, outcome_of, text_of
 from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.one_shot import OneShot
@@ -38,7 +41,7 @@ class CallAgent:
         self._target = target
         self._model = model
         self._registry = registry
-        self._action = CallAction(registry, grace=grace)
+        self._action = CallAction(registry, grace=grace, read=reply_from)
 
     def check(self, config: Mapping[str, Any]) -> str | None:
         return self._wrong(self._args({"prompt": "", "session_id": None, "model": None}))
@@ -56,7 +59,7 @@ class CallAgent:
             match result:
                 case Done():
                     return _replied(result)
-                case Failed() | Busy() | Throttled():
+                case Failed() | Busy() | Throttled() | Unconfirmed():
                     return result
                 case _:
                     return Failed(f"it returned {type(result).__name__}; return text, None or Done", permanent=True)
@@ -92,7 +95,29 @@ class CallAgent:
         return None
 
 
-def _replied(done: Done) -> Replied:
-    said = done.output if done.reply is None else done.reply
+def reply_from(value: object) -> Result:
+    """What a function returned: a result it created itself, or its text as the reply."""
+    if value is None or isinstance(value, str | Result) or inspect.isgenerator(value) or inspect.isasyncgen(value):
+        return outcome_of(value)
+    text = text_of(value)
+    return outcome_of(text) if text is not None else Unconfirmed(_no_reply(value))
+
+
+def _no_reply(value: object) -> str:
+    kind, is_graph = type(value).__name__, isinstance(value, Mapping) and "messages" in value
+    parts = {name: part for name in TEXT_OF if (part := attribute_of(value, name)) is not None}
+    inside = "".join(f", whose .{name} is of type {type(part).__name__}" for name, part in parts.items())
+    example = " such as result['messages'][-1].content" if is_graph else ""
+    return (
+        f"the agent's function returned an object of type {kind}{inside}, which is no reply; "
+        f"return text{example}, or None if there is nothing to report"
+    )
+
+
+def _replied(done: Done) -> Replied | Unconfirmed:
+    said: object = done.output if done.reply is None else done.reply
     output = None if done.reply is None else done.output
-    return Replied(reply_of(said), session_id_of(done.session_id), usage_of(done.usage), output)
+    text, usage = text_of(said), usage_of(done.usage)
+    if said is not None and text is None:
+        return Unconfirmed(_no_reply(said), session_id_of(done.session_id), usage, output)
+    return Replied(reply_of(text), session_id_of(done.session_id), usage, output)

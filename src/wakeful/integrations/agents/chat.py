@@ -24,8 +24,8 @@ from wakeful.integrations.actions.cancellation import remote
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.reply import marked, reply_of
-from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address
-from wakeful.ports.action import Fire, Ladder, NeverReceived
+from wakeful.integrations.net.exchange import NoAnswer, NoConnection, NoRoom, Response, is_web_address
+from wakeful.ports.action import CannotBegin, Fire, Ladder, NeverReceived
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, ToolSpec, Transcripts, TranscriptTurn, Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
@@ -224,6 +224,10 @@ class ChatAgent:
                     headers=headers,
                     limit=self._settings.answer_within,
                 )
+        except NoRoom as error:
+            if not ask.rounds:
+                raise CannotBegin(str(error)) from None
+            return Failed(str(error))
         except NoConnection as error:  # nothing was sent, so nothing is charged
             return Failed(str(error), rung=None if ask.rounds else "claimed")
         except NoAnswer as error:

@@ -179,10 +179,8 @@ def read_printed(
     printed_id = session_id_of(_at(values, settings.session_path)) or session_id_of(
         matched.groups.get("session_pattern")
     )
-    # No output means that there is no reply; an empty reply counts only if the JSON says so.
-    reply = None if settings.reply_path is None and not text else reply_of(text)
     stderr = for_people(Printed("", printed.stderr, 0))
-    return Replied(reply, printed_id or session_id, usage, reply_of(stderr))
+    return Replied(reply_of(text), printed_id or session_id, usage, reply_of(stderr))
 
 
 def _failure(settings: CommandSettings, printed: Printed, matches: Matches, values: Sequence[Any]) -> str | None:

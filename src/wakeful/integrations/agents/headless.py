@@ -56,7 +56,7 @@ class Headless:
         try:
             ended = await self._children.run(spawn, ladder, stdout.feed)
         except CannotStart as error:
-            return Failed(str(error), permanent=error.permanent)
+            return Failed(str(error), permanent=True)
         return Printed(
             stdout.kept.text(), stderr.kept.text(), ended.code, stdout.marks.arrivals(), stderr.marks.arrivals()
         )

@@ -87,12 +87,11 @@ class Inbox:
 class Receipts:
     """Signs receipt URLs, and accepts what is posted to them."""
 
-    def __init__(self, secret: bytes, base_url: str | None = None, *, late: Late | None = None) -> None:
+    def __init__(self, secret: bytes, base_url: str | None = None) -> None:
         if len(secret) < SECRET_MIN:
             raise ValueError(f"a secret of {len(secret)} bytes is too short; use at least {SECRET_MIN} random ones")
         self._secret = secret
         self._base_url = None if base_url is None else base_url.rstrip("/")
-        self._late = late
         self._inboxes: dict[int, Inbox] = {}
         self._kept: OrderedDict[int, Receipt] = OrderedDict()
 
@@ -120,8 +119,11 @@ class Receipts:
         text: object = None,
         usage: object = None,
         error: object = None,
+        *,
+        late: Late | None = None,
     ) -> Posted:
-        """Accept a receipt. Raises `Invalid` for an unreadable one, after the token was verified."""
+        """Accept a receipt; `late` is called with one that no turn waits for. Raises `Invalid` for an unreadable one,
+        after the token was verified."""
         if not self.is_genuine(run_id, token):
             return "forged"
         receipt = _read(rung, text, usage, error)
@@ -130,8 +132,8 @@ class Receipts:
             return "taken" if inbox.put(receipt) else "again"
         if not _is_news(self._kept.get(run_id), receipt):
             return "again"
-        if self._late is not None:  # before responding: an acknowledged receipt must not be lost (L7)
-            await self._late(run_id, receipt)
+        if late is not None:  # before responding: an acknowledged receipt must not be lost (L7)
+            await late(run_id, receipt)
         self._keep(run_id, receipt)
         return "late"
 

@@ -22,8 +22,9 @@ from wakeful.integrations.agents.history_places import (
 )
 from wakeful.integrations.agents.reply import session_id_of
 from wakeful.integrations.agents.session_records import SessionRecord, SessionRecords
-from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response
+from wakeful.integrations.net.exchange import NoAnswer, NoConnection, NoRoom, Response
 from wakeful.integrations.net.guard import is_loopback
+from wakeful.ports.action import CannotBegin
 from wakeful.ports.agent import Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
@@ -106,6 +107,8 @@ class SessionServer:
                 json_body=body,
                 limit=settings.answer_within,
             )
+        except NoRoom as error:
+            raise CannotBegin(str(error)) from None
         except (NoConnection, NoAnswer) as error:
             return Failed(str(error))
         if not response.is_ok:

@@ -17,8 +17,8 @@ from wakeful.integrations.agents.history import HistoryVerdict, tell
 from wakeful.integrations.agents.history_places import Mark
 from wakeful.integrations.agents.reply import marked
 from wakeful.integrations.agents.session_server import SessionServer, SessionsSettings, State
-from wakeful.integrations.net.exchange import NoAnswer, NoConnection, Response, is_web_address, within
-from wakeful.ports.action import Ladder, NeverReceived, StillWorking
+from wakeful.integrations.net.exchange import NoAnswer, NoConnection, NoRoom, Response, is_web_address, within
+from wakeful.ports.action import CannotBegin, Ladder, NeverReceived, StillWorking
 from wakeful.ports.agent import (
     Accepted,
     Answer,
@@ -205,6 +205,8 @@ class _Exchange:
 
     async def _answer(self, answer: Response | NoConnection | NoAnswer) -> Answer:
         match answer:
+            case NoRoom():
+                raise CannotBegin(str(answer))
             case NoConnection():
                 return await self._refused(Failed(str(answer)))
             case NoAnswer():

@@ -22,7 +22,7 @@ from wakeful.core.time.instants import MINUTE, SECOND, Duration, format_duration
 from wakeful.integrations.actions.cancellation import run_to_end
 from wakeful.integrations.agents.config import is_persistent, wrong_config
 from wakeful.integrations.agents.receipts import Inbox, Receipts
-from wakeful.ports.action import Fire, Ladder, StillRunning, Told
+from wakeful.ports.action import CannotBegin, Fire, Ladder, StillRunning, Told
 from wakeful.ports.agent import (
     Accepted,
     Agent,
@@ -199,6 +199,9 @@ class TurnAction:
                 raise StillRunning(message, self._watch(exchange, agent)) from None
             await run_to_end(exchange.clean_up(is_over=True))
             raise
+        except CannotBegin:
+            await run_to_end(exchange.clean_up(is_over=True))
+            raise
         except BaseException:  # fenced off, or recording failed: the turn is no longer ours to end
             await run_to_end(exchange.clean_up(is_over=False))
             raise
@@ -333,6 +336,8 @@ def _replied(replied: Replied, inbox: Inbox) -> Done | Failed:
     if receipt is not None and receipt.error is not None:
         return replace(receipt.result(), usage=usage)
     text = replied.text if inbox.text is None else inbox.text
+    if text == "" and receipt is not None and receipt.is_final:
+        text = None  # it printed nothing, and said in another way that it has finished
     return Done(reply=text, usage=usage, session_id=replied.session_id, output=replied.output, refused=replied.refused)
 
 

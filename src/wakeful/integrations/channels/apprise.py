@@ -3,6 +3,7 @@
 The library is an extra (`wakeful[apprise]`): it is large, and most users do not need it.
 """
 
+import contextlib
 from typing import Final
 
 from wakeful.integrations.system.threads import in_thread
@@ -11,10 +12,16 @@ from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsen
 _MISSING: Final = "the apprise library is not installed; install it with pip install 'wakeful[apprise]'"
 
 
+def _import_apprise() -> None:
+    with contextlib.suppress(ImportError):  # `send` reports it
+        import apprise  # noqa: F401 - imported only when something is sent
+
+
 class AppriseChannel:
     """Notifies through one apprise URL."""
 
     kind = "apprise"
+    address = "url"
     to: str | None = None
 
     def __init__(self, url: str) -> None:
@@ -22,6 +29,9 @@ class AppriseChannel:
 
     async def send(self, message: OutgoingMessage) -> Outcome:
         return await in_thread(lambda: self._notify(message), name="apprise")
+
+    async def prepare(self) -> None:
+        await in_thread(_import_apprise, name="apprise")
 
     async def close(self) -> None:
         """Nothing to release."""

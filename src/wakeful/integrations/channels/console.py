@@ -12,6 +12,7 @@ class ConsoleChannel:
     """Prints messages, in a thread: a blocked terminal must not block the clock."""
 
     kind = "console"
+    address = ""
     to: str | None = None
 
     def __init__(self, out: TextIO | None = None) -> None:

@@ -8,18 +8,19 @@ from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
 
 DeliverFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
-"""Takes the text, and the message as an optional second argument. Plain functions run in a thread."""
+"""Takes the text, and the message if it has a second parameter for it. Plain functions run in a thread."""
 
 
 class ProgramChannel:
     """Calls the function; an exception is retried, unless the function returns an outcome itself."""
 
     kind = "python"
+    address = ""
 
     def __init__(self, deliver: DeliverFunction, to: str | None) -> None:
         self._deliver = deliver
         self.to = to
-        self._takes_message = _positional(deliver) >= 2
+        self._takes_message = _takes_message(deliver)
 
     async def send(self, message: OutgoingMessage) -> Outcome:
         message = message._replace(to=message.to or self.to)
@@ -38,12 +39,12 @@ class ProgramChannel:
         """Nothing to release."""
 
 
-def _positional(function: DeliverFunction) -> int:
-    """How many positional arguments it takes."""
+def _takes_message(function: DeliverFunction) -> bool:
+    """Whether it asks for the message: with a required second parameter, or one named `message`. Any other default is
+    the function's own."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
-        return 1
-    return sum(
-        parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD) for parameter in parameters
-    )
+        return False
+    second = [one for one in parameters if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)][1:2]
+    return any(one.default is one.empty or one.name == "message" for one in second)

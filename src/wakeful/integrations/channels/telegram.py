@@ -46,6 +46,9 @@ class Bot:
         )
         return await self._exchanges.send(request, about, limit=limit)
 
+    async def prepare(self) -> None:
+        await self._exchanges.prepare()
+
     async def close(self) -> None:
         await self._exchanges.close()
 
@@ -54,6 +57,7 @@ class TelegramChannel:
     """A bot that writes to chats."""
 
     kind = "telegram"
+    address = "token and chat"
 
     def __init__(self, bot: Bot, chat: str, clock: Clock) -> None:
         self.to: str | None = chat
@@ -71,6 +75,9 @@ class TelegramChannel:
             if isinstance(outcome, Refused):
                 return outcome
         return Sent()
+
+    async def prepare(self) -> None:
+        await self._bot.prepare()
 
     async def close(self) -> None:
         await self._bot.close()

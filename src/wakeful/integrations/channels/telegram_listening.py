@@ -45,6 +45,7 @@ class ListeningTelegramChannel:
     """A bot that writes to chats and receives messages from allowed senders."""
 
     kind = "telegram"
+    address = TelegramChannel.address
 
     def __init__(self, bot: Bot, chat: str, clock: Clock, senders: frozenset[str] = frozenset()) -> None:
         self._channel = TelegramChannel(bot, chat, clock)

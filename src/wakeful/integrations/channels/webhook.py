@@ -20,6 +20,7 @@ class WebhookChannel:
     """Posts messages to a URL; to private networks only if that is allowed."""
 
     kind = "webhook"
+    address = "url"
     to: str | None = None
 
     def __init__(
@@ -46,6 +47,9 @@ class WebhookChannel:
         except (NoConnection, NoAnswer) as error:
             return Unsent(str(error))
         return outcome_of(response, self._clock.read().now, response.said())
+
+    async def prepare(self) -> None:
+        await self._exchanges.prepare()
 
     async def close(self) -> None:
         await self._exchanges.close()

@@ -5,9 +5,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from wakeful.integrations.imports import coding_apps, crontab, hermes, kubernetes, openclaw, seed_systems, systemd
+from wakeful.integrations.imports import (
+    coding_apps,
+    crontab,
+    glm_tray,
+    hermes,
+    kubernetes,
+    openclaw,
+    seed_systems,
+    systemd,
+)
 from wakeful.integrations.imports.entries import Context, Entry, Reader, SourceFile, SourceRefused
-from wakeful.integrations.imports.places import existing, plain_files_in, printed, read_each, read_file, read_files
+from wakeful.integrations.imports.places import (
+    checked_text,
+    existing,
+    plain_files_in,
+    printed,
+    read_each,
+    read_file,
+    read_files,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +80,7 @@ KINDS: Final[Mapping[str, ImportKind]] = {
     "codex": ImportKind(coding_apps.find_codex, coding_apps.open_codex, coding_apps.read_codex),
     "caco": ImportKind(seed_systems.find_caco, seed_systems.open_caco, seed_systems.read_caco),
     "openalice": ImportKind(seed_systems.find_openalice, seed_systems.open_openalice, seed_systems.read_openalice),
-    "glm-tray": ImportKind(seed_systems.find_glm_tray, seed_systems.open_glm_tray, seed_systems.read_glm_tray),
+    "glm-tray": ImportKind(glm_tray.find_glm_tray, glm_tray.open_glm_tray, glm_tray.read_glm_tray),
     "kubernetes": ImportKind(
         kubernetes.find_kubernetes, kubernetes.open_kubernetes, kubernetes.read_kubernetes, can_adopt=True
     ),
@@ -76,15 +93,24 @@ def entries_of(kind: str, *, content: str | None, path: Path | None, context: Co
     if context.is_adopting and not reader.can_adopt:
         raise SourceRefused("", f"{kind} cannot be adopted: it has no way to start one of its jobs; import it instead")
     if content is not None:
-        files = [SourceFile("pasted", content)]
-    elif path is not None:
-        if not path.exists() and not path.is_symlink():
-            raise SourceRefused("", f"{path} does not exist")
-        files = reader.open(path)
+        files = [SourceFile("pasted", checked_text(content, SourceFile("pasted", "")))]
     else:
-        files = reader.find(context)
+        files = reader.find(context) if path is None else _opened(reader, path)
     unread = [
         Entry(file.place, "", file.place, "job", refused=file.problem) for file in files if file.problem is not None
     ]
     whole = [file for file in files if file.problem is None]
     return [*(reader.read(whole, context) if whole else []), *unread]
+
+
+def _opened(reader: ImportKind, path: Path) -> list[SourceFile]:
+    """The files at a path that a person gave. Whatever is wrong with it refuses the source."""
+    try:
+        path.lstat()
+        return reader.open(path)
+    except FileNotFoundError:
+        raise SourceRefused("", f"{path} does not exist") from None
+    except OSError as error:
+        raise SourceRefused("", f"{path} cannot be read: {error.strerror}") from None
+    except ValueError:  # a NUL character, or one that no file name can have
+        raise SourceRefused("", f"{str(path)!r} is not a path") from None

@@ -1,10 +1,14 @@
 """crontab: users' tables, `/etc/crontab` and `/etc/cron.d`.
 
 Variables hold from their line downwards and are not expanded. An unescaped `%` ends the command; what follows is its
-standard input, with a newline for each further `%`. System tables have a user column. The line runs under `sh -c`.
+standard input, with a newline for each further `%`. The line runs under `SHELL -c`, usually sh.
+
+System tables have a user column. In /etc they are known by their place; elsewhere, by a user of this machine in front
+of every command.
 """
 
 import re
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -28,6 +32,7 @@ from wakeful.integrations.imports.entries import (
 
 KIND: Final = "crontab"
 USER_PLACE: Final = "crontab -l"
+_SH: Final = "/bin/sh"
 _VARIABLE: Final = re.compile(r"""\s*(["']?)([A-Za-z_][A-Za-z0-9_]*)\1\s*=\s*(.*?)\s*""", re.ASCII)
 _LINE: Final = re.compile(r"\s*(@[A-Za-z]+|\S+\s+\S+\s+\S+\s+\S+\s+\S+)\s+(\S.*)", re.DOTALL)
 _NOISE: Final = frozenset({
@@ -66,7 +71,18 @@ def is_system_table(place: str) -> bool:
 
 
 def _entries(file: SourceFile, context: Context) -> Iterator[Entry]:
-    table = _Table(file, context, is_system_table(file.place))
+    lines = list(_lines(file))
+    table = _Table(file, context, is_system_table(file.place) or _has_users([text for _, text in lines], context))
+    for number, text in lines:
+        assigned = _VARIABLE.fullmatch(text)
+        if assigned is not None:
+            table.variables[assigned[2]] = _unquoted(assigned[3])
+            continue
+        yield _entry(table, number, text)
+
+
+def _lines(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """The lines that are neither empty nor comments, with their numbers."""
     if "\0" in file.text:
         raise SourceRefused(file.place, "it has a NUL character; this is not a crontab")
     for number, line in enumerate(file.text.split("\n"), 1):
@@ -75,13 +91,23 @@ def _entries(file: SourceFile, context: Context) -> Iterator[Entry]:
                 file.place, f"the line has {len(line):,} characters; at most {LINE_MAX:,} are read", number
             )
         text = line.rstrip("\r")
-        if not text.strip() or text.lstrip().startswith("#"):
-            continue
-        assigned = _VARIABLE.fullmatch(text)
-        if assigned is not None:
-            table.variables[assigned[2]] = _unquoted(assigned[3])
-            continue
-        yield _entry(table, number, text)
+        if text.strip() and not text.lstrip().startswith("#"):
+            yield number, text
+
+
+def _has_users(texts: Sequence[str], context: Context) -> bool:
+    """Whether each entry has a user of this machine in front of its command, and in one of them it is no program."""
+    assigned = [read for text in texts if (read := _VARIABLE.fullmatch(text)) is not None]
+    path = next((_unquoted(read[3]) for read in reversed(assigned) if read[2] == "PATH"), None)
+    entries = [read for text in texts if _VARIABLE.fullmatch(text) is None and (read := _LINE.fullmatch(text))]
+    commands = [read[2].split(maxsplit=1) for read in entries]
+    is_each_user = bool(commands) and all(len(words) == 2 and words[0] in context.users for words in commands)
+    return is_each_user and any(not _is_program(words[0], context, path) for words in commands)
+
+
+def _is_program(name: str, context: Context, path: str | None) -> bool:
+    """Whether a command is found, on the PATH of its table or the daemon's."""
+    return shutil.which(name, path=path or context.environ.get("PATH")) is not None
 
 
 def _unquoted(value: str) -> str:
@@ -89,7 +115,7 @@ def _unquoted(value: str) -> str:
 
 
 def _entry(table: _Table, number: int, text: str) -> Entry:
-    place, shown = table.file.place, masked(text.strip())
+    place, shown, context = table.file.place, masked(text.strip()), table.context
     split = _LINE.fullmatch(text)
     try:
         if split is None:
@@ -102,10 +128,14 @@ def _entry(table: _Table, number: int, text: str) -> Entry:
             refuse(f"{timing} is not a time that cron knows")
         user = None
         if table.has_user:
-            user, _, rest = rest.partition(" ") if " " in rest else rest.partition("\t")
-            rest = rest.strip()
-            if not rest:
+            words = rest.split(maxsplit=1)
+            if len(words) < 2:
                 refuse("it has no command after the user")
+            user, rest = words
+        else:
+            word, *more = rest.split(maxsplit=1)
+            if more and word in context.users and not _is_program(word, context, table.variables.get("PATH")):
+                refuse(f"{word} is a user, not a program: this looks like a line of a system table; remove the user")
         command, stdin = _percent(rest)
         zone = _zone(table)
         times = debian_times(expression, zone)
@@ -150,13 +180,15 @@ def _zone(table: _Table) -> str:
 def _action(table: _Table, command: str, stdin: str | None, user: str | None) -> dict[str, Any]:
     variables = {name: value for name, value in table.variables.items() if name not in _ABOUT_CRON}
     env, secret = split_environment(variables)
-    argv = ["sh", "-c", command]
+    argv = [_shell(table), "-c", command]
     context = table.context
     if user is not None and user != context.user:
         if context.user != "root":
             refuse(f"it runs as {user[:80]}, and the daemon runs as {context.user}; import it there")
         argv = ["runuser", "-u", user, "--", *argv]
     action: dict[str, Any] = {"argv": argv}
+    if "HOME" in table.variables:
+        env = {**env, "HOME": table.variables["HOME"]}
     home = table.variables.get("HOME") or (str(context.user_home) if user in (None, context.user) else None)
     if home is not None:
         action["cwd"] = home
@@ -169,18 +201,23 @@ def _action(table: _Table, command: str, stdin: str | None, user: str | None) ->
     return action
 
 
+def _shell(table: _Table) -> str:
+    shell = table.variables.get("SHELL", _SH)
+    return "sh" if shell in (_SH, "sh", "/usr/bin/sh") else shell
+
+
 def _deliver(table: _Table) -> Mapping[str, Any]:
     to = table.variables.get("MAILTO")
-    return {"deliver": {"channel": "mail", "to": to}} if to and "mail" in table.context.channels else {}
+    if not to:
+        return {}
+    if "mail" not in table.context.channels:
+        refuse(f'its output is mailed to {to[:80]}: add a channel named mail to wakeful.toml, or write MAILTO=""')
+    return {"deliver": {"channel": "mail", "to": to}}
 
 
 def _not_carried(table: _Table, expression: str) -> tuple[str, ...]:
     variables = table.variables
     names = [f"{name} (a secret: set it where the daemon runs)" for name in split_environment(variables)[1]]
-    if variables.get("SHELL", "/bin/sh") not in ("/bin/sh", "sh", "/usr/bin/sh"):
-        names.append("SHELL")
-    if variables.get("MAILTO") and "mail" not in table.context.channels:
-        names.append("MAILTO (there is no channel named mail)")
     if "CRON_TZ" in variables and table.context.is_debian_cron:
         names.append("CRON_TZ (this machine's cron ignores it too)")
     names += [name for name in ("MAILFROM", "RANDOM_DELAY") if name in variables]

@@ -49,6 +49,7 @@ class Context:
     user: str = ""  # who the daemon runs as
     user_home: Path = Path("/")
     environ: Mapping[str, str] = field(default_factory=dict)
+    users: frozenset[str] = frozenset({"root"})  # of this machine
     is_debian_cron: bool = False  # its cron ignores CRON_TZ
     channels: frozenset[str] = frozenset()
     agents: frozenset[str] = frozenset()
@@ -94,7 +95,7 @@ class Entry:
     is_skipped: bool = False  # not the user's job; reported, and left alone
     off: Off | None = None
     by_hand: str = "switch it off there"  # what to do without an `off`
-    files: Mapping[str, str] = field(default_factory=dict)  # private files to write: secrets, by name
+    key: str | None = None  # a slot's secret, which goes into a private file
     becomes: Literal["schedule", "slot"] = "schedule"
 
 
@@ -158,6 +159,13 @@ def split_environment(variables: Mapping[str, str]) -> tuple[dict[str, str], lis
     """The variables that may be stored, and the names of those that are secrets."""
     plain = {name: value for name, value in variables.items() if not is_secret_name(name)}
     return plain, sorted(variables.keys() - plain.keys())
+
+
+def user_names() -> frozenset[str]:
+    """The users of this machine."""
+    import pwd
+
+    return frozenset({"root", *(entry.pw_name for entry in pwd.getpwall())})
 
 
 def user_name() -> str:

@@ -8,21 +8,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.core.time.instants import format_duration
-from wakeful.integrations.imports.agent_jobs import given, instant_of, object_of, refused_entry, text_of, whole_of
+from wakeful.core.schedule.policies import GRACE
+from wakeful.core.time.instants import SECOND, format_duration
+from wakeful.integrations.imports.agent_jobs import entry_or_refusal, given, instant_of, object_of, text_of, whole_of
 from wakeful.integrations.imports.cron_fields import NAMED, plain_times
 from wakeful.integrations.imports.entries import (
     ENTRIES_MAX,
     Context,
     Entry,
-    EntryRefused,
     Off,
     SourceFile,
     SourceRefused,
     refuse,
     slug_of,
 )
-from wakeful.integrations.imports.places import json_of, plain_files_in, printed, read_files
+from wakeful.integrations.imports.places import checked_text, json_of, plain_files_in, printed, read_files
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 
@@ -59,18 +59,15 @@ def _jobs(file: SourceFile) -> Iterator[Mapping[str, Any]]:
 
 
 def _yaml(file: SourceFile) -> list[Any]:
-    try:
-        import yaml  # type: ignore[import-untyped]  # comes with uvicorn[standard]; its stubs do not
-    except ImportError:
-        raise SourceRefused(
-            file.place, "reading YAML needs PyYAML; save it as JSON: kubectl get -f FILE -o json"
-        ) from None
+    import yaml  # type: ignore[import-untyped]  # few programs need it; its stubs are a package of their own
+
     try:
         for event in yaml.parse(file.text, Loader=yaml.SafeLoader):
             if isinstance(event, yaml.AliasEvent):  # a few of them can name billions of values
                 raise SourceRefused(file.place, "it uses aliases; write it without them", event.start_mark.line + 1)
-        return list(yaml.load_all(file.text, Loader=yaml.SafeLoader))
-    except RecursionError:
+        documents: list[Any] = checked_text(list(yaml.load_all(file.text, Loader=yaml.SafeLoader)), file)
+        return documents
+    except (RecursionError, OverflowError):
         raise SourceRefused(file.place, "it is nested too deeply") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -86,17 +83,19 @@ def _entry(file: SourceFile, job: Mapping[str, Any], context: Context) -> Entry:
         "metadata": {"name": name, "namespace": space},
         "spec": {k: v for k, v in spec.items() if k != "jobTemplate"},
     }
-    try:
-        if not _NAME.fullmatch(name) or not _NAME.fullmatch(space):
-            refuse(f"{ref[:80]!r} is not the name of a CronJob")
-        expression = " ".join((text_of(spec, "schedule") or "").split())
-        expression = NAMED.get(expression.lower(), expression)
-        if expression.startswith("@every"):
-            refuse("@every counts from when its controller started; write an interval by hand")
-        zone = text_of(spec, "timeZone") or "UTC"
-        times = plain_times(expression, zone, gap="skip", repeat="twice")
-    except EntryRefused as refused:
-        return refused_entry(file, ref, shown, str(refused))
+    return entry_or_refusal(file, ref, shown, lambda: _adopted(file, job, name, space, shown))
+
+
+def _adopted(file: SourceFile, job: Mapping[str, Any], name: str, space: str, shown: Mapping[str, Any]) -> Entry:
+    spec, ref = object_of(job, "spec"), f"{space}/{name}"
+    if not _NAME.fullmatch(name) or not _NAME.fullmatch(space):
+        refuse(f"{ref[:80]!r} is not the name of a CronJob")
+    expression = " ".join((text_of(spec, "schedule") or "").split())
+    expression = NAMED.get(expression.lower(), expression)
+    if expression.startswith("@every"):
+        refuse("@every counts from when its controller started; write an interval by hand")
+    zone = text_of(spec, "timeZone") or "UTC"
+    times = plain_times(expression, zone, gap="skip", repeat="twice")
     late = whole_of(spec, "startingDeadlineSeconds")
     policy = text_of(spec, "concurrencyPolicy") or "Allow"
     script = f'kubectl -n {space} create job --from=cronjob/{name} "{name[:40]}-wakeful-$WAKEFUL_RUN_ID"'
@@ -107,7 +106,7 @@ def _entry(file: SourceFile, job: Mapping[str, Any], context: Context) -> Entry:
         slug_of(name),
         schedule={"type": "cron", "expression": expression, "timezone": zone},
         action={"command": {"argv": ["sh", "-c", script]}},
-        options={"catchUp": "once", **({"maxLateness": format_duration(late * 1000)} if late else {})},
+        options={"catchUp": "once", **({"maxLateness": format_duration(max(late * SECOND, GRACE))} if late else {})},
         times=times,
         not_carried=(
             *([] if policy == "Forbid" else [f"concurrencyPolicy {policy}"]),

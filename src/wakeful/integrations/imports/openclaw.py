@@ -6,12 +6,15 @@ Its cron (croner 10) runs the first time that daylight saving leaves out an hour
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.time.instants import format_duration
 from wakeful.integrations.imports.agent_jobs import (
+    addressee,
     agent_of,
+    entry_or_refusal,
     every,
     given,
     instant_of,
@@ -41,18 +44,12 @@ from wakeful.integrations.imports.wall_rules import WallRules
 
 _OWN_KEYS: Final = ("heartbeat:", "memory-core:", "skill-collection-review:")
 KIND: Final = "openclaw"
+MAIN_AGENT: Final = "main"
+"""The agent that every home has; here, the agent named `openclaw`, or the default."""
 TOP_OF_HOUR: Final = 5 * 60 * 1000
 _REPORTED: Final = ("thinking", "toolsAllow", "fallbacks", "lightContext", "allowUnsafeExternalContent")
-_REPORTED_OF_JOB: Final = (
-    "trigger",
-    "pacing",
-    "onExit",
-    "stream",
-    "script",
-    "wakeMode",
-    "deleteAfterRun",
-    "failureAlert",
-)
+_TRIGGERS: Final = ("trigger", "pacing", "onExit", "stream", "script")
+_REPORTED_OF_JOB: Final = ("wakeMode", "deleteAfterRun", "failureAlert")
 
 
 def find_openclaw(context: Context) -> list[SourceFile]:
@@ -92,7 +89,7 @@ def read_openclaw(files: Sequence[SourceFile], context: Context) -> list[Entry]:
             ref = str(job.get("id") or f"#{number}")
             if ref not in seen:
                 seen.add(ref)
-                entries.append(_entry(file, ref, job, context))
+                entries.append(entry_or_refusal(file, ref, job, partial(_entry, file, ref, job, context)))
     return entries
 
 
@@ -102,11 +99,11 @@ def _entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
         return refused_entry(file, ref, job, str(job["error"]))
     if _is_own(ref, name, job):
         return refused_entry(file, ref, job, "it belongs to OpenClaw itself", is_skipped=True)
-    try:
-        schedule, times, stagger = _schedule(job, context)
-        action, options, dropped = _adopted(ref) if context.is_adopting else _action(job, context)
-    except EntryRefused as refused:
-        return refused_entry(file, ref, job, str(refused))
+    schedule, times, stagger = _schedule(job, context)
+    lost = None if context.is_adopting else next(given(job, _TRIGGERS), None)
+    if lost is not None:
+        refuse(f"it also starts by {lost}, which a schedule cannot express; leave the job there with --adopt")
+    action, options, dropped = _adopted(ref) if context.is_adopting else _action(job, context)
     target = text_of(job, "sessionTarget") or ""
     return Entry(
         file.place,
@@ -134,7 +131,7 @@ def _is_own(ref: str, name: str, job: Mapping[str, Any]) -> bool:
     return is_named or is_declared or is_managed or is_beat or job.get("owner") == "system"
 
 
-def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
+def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes | None, dict[str, Any]]:
     schedule = object_of(job, "schedule")
     match schedule.get("kind"):
         case "at":
@@ -170,7 +167,8 @@ def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any]
 
 def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     payload = object_of(job, "payload")
-    deliver, dropped = _deliver(object_of(job, "delivery"), context)
+    deliver = {**_deliver(object_of(job, "delivery"), context), **_alert(object_of(job, "failureAlert"), context)}
+    dropped: list[str] = []
     limit = seconds(whole_of(payload, "timeoutSeconds"))
     match payload.get("kind"):
         case "systemEvent":
@@ -182,10 +180,13 @@ def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], d
             if (text_of(job, "sessionTarget") or "isolated") == "isolated":
                 config["persistSession"] = False
             agent = agent_of(context, text_of(job, "agentId"), KIND)
-            if job.get("agentId") and agent.get("agent") != job["agentId"]:
-                dropped.append("agentId")
+            named = text_of(job, "agentId")
+            if named not in (None, MAIN_AGENT, agent.get("agent")):
+                refuse(f"its agent is {named[:80]!r}: add [agents.{named[:80]}] to wakeful.toml first")
             action = {"prompt": prompt, **agent, **({"sessionConfig": config} if config else {})}
-            return action, {**limit, **deliver}, [*dropped, *given(payload, _REPORTED)]
+            if payload.get("toolsAllow") == ["*"]:  # what it writes if all are allowed
+                payload = {**payload, "toolsAllow": None}
+            return action, {**limit, **deliver}, [*given(payload, _REPORTED)]
         case "command":
             return {"command": _command(payload, dropped)}, {**limit, **deliver}, dropped
         case kind:
@@ -202,15 +203,18 @@ def _command(payload: Mapping[str, Any], dropped: list[str]) -> dict[str, Any]:
     return {"argv": argv, **{name: value for name, value in more.items() if value}}
 
 
-def _deliver(delivery: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], list[str]]:
+def _deliver(delivery: Mapping[str, Any], context: Context) -> dict[str, Any]:
     mode = delivery.get("mode")
     if mode in (None, "none"):
-        return {}, []
-    channel = text_of(delivery, "channel") or "last"
-    if mode == "announce" and (channel in context.channels or channel == "last"):
-        to = text_of(delivery, "to")
-        return {"deliver": {"channel": channel, **({"to": to} if to else {})}}, []
-    return {}, [f"delivery ({mode} to {channel}: add a channel of that name)"]
+        return {}
+    if mode != "announce":
+        refuse(f"its delivery is {str(mode)[:40]!r}; add a channel for it to wakeful.toml, and write it by hand")
+    return {"deliver": addressee(context, text_of(delivery, "channel") or "last", text_of(delivery, "to"))}
+
+
+def _alert(alert: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    channel = text_of(alert, "channel")
+    return {} if channel is None else {"alert": {"channel": addressee(context, channel, None)["channel"]}}
 
 
 def _adopted(ref: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:

@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterable
 from contextlib import closing
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +13,10 @@ from wakeful.integrations.imports.entries import FILE_MAX, Context, SourceFile, 
 from wakeful.integrations.system.plain_files import FileRefused, read_plain_text
 
 FILES_MAX: Final = 2_000
+TOTAL_MAX: Final = 64 * 1024 * 1024
+"""Characters of all files of one import."""
+_STEPS_MAX: Final = 20_000
+"""Thousands of instructions for one query of someone else's database, which may contain a view without end."""
 _WITHIN: Final = 20
 """Seconds for a program that prints a source."""
 
@@ -27,8 +32,15 @@ def read_files(paths: Iterable[Path]) -> list[SourceFile]:
     """Several files, in order; too many are refused."""
     listed = list(paths)
     if len(listed) > FILES_MAX:
-        raise SourceRefused(str(listed[0].parent), f"there are {len(listed)} files; at most {FILES_MAX} are read")
-    return [read_file(path) for path in listed]
+        raise SourceRefused(str(listed[0].parent), f"there are more than {FILES_MAX} files, which are too many")
+    files: list[SourceFile] = []
+    left = TOTAL_MAX
+    for path in listed:
+        files.append(read_file(path))
+        left -= len(files[-1].text)
+        if left < 0:
+            raise SourceRefused(str(path), f"the files of this source are larger than {TOTAL_MAX:,} characters in all")
+    return files
 
 
 def read_each(paths: Iterable[Path]) -> list[SourceFile]:
@@ -48,9 +60,15 @@ def plain_files_in(folder: Path, pattern: str = "*") -> list[Path]:
     if folder.is_symlink():
         raise SourceRefused(str(folder), "it is a symbolic link, which is not followed")
     try:
-        return sorted(path for path in folder.glob(pattern) if path.is_symlink() or path.is_file())
+        matches = islice(folder.glob(pattern), FILES_MAX + 1)
+        return sorted(path for path in matches if path.is_symlink() or path.is_file())
     except OSError as error:
         raise SourceRefused(str(folder), error.strerror or "it cannot be read") from None
+
+
+def found(folder: Path, *patterns: str) -> list[Path]:
+    """The paths in a folder that match, in order; no more than are refused for their number."""
+    return sorted(path for pattern in patterns for path in islice(folder.glob(pattern), FILES_MAX + 1))
 
 
 def existing(*paths: Path) -> list[Path]:
@@ -80,6 +98,9 @@ def rows_of(path: Path, table: str, columns: tuple[str, ...]) -> list[dict[str, 
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as connection:
             connection.execute("PRAGMA query_only = 1")
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, FILE_MAX)
+            steps = count()
+            connection.set_progress_handler(lambda: next(steps) > _STEPS_MAX, 1_000)
             there = {row[1] for row in connection.execute(f"PRAGMA table_info({table})")}
             names = [name for name in columns if name in there]
             if not names:
@@ -96,10 +117,19 @@ def rows_of(path: Path, table: str, columns: tuple[str, ...]) -> list[dict[str, 
     return named_rows
 
 
+def checked_text(data: Any, file: SourceFile) -> Any:
+    """The data of a file. An escape may stand for half a character, which can be neither stored nor shown."""
+    try:
+        json.dumps(data, ensure_ascii=False, default=str).encode()
+    except UnicodeEncodeError:
+        raise SourceRefused(file.place, "it has an escape that is no character, such as \\ud800") from None
+    return data
+
+
 def json_of(file: SourceFile) -> Any:
     """A file's content as JSON."""
     try:
-        return json.loads(file.text.removeprefix("\ufeff"))
+        return checked_text(json.loads(file.text.removeprefix("\ufeff")), file)
     except RecursionError:
         raise SourceRefused(file.place, "it is nested too deeply", 1) from None
     except ValueError as error:

@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from datetime import date
+from dataclasses import dataclass
+from datetime import date, datetime
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import Instant, format_instant
+from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import every, once
 from wakeful.integrations.imports.entries import SourceTimes, refuse
 from wakeful.integrations.imports.wall_rules import WallRules
@@ -16,32 +19,92 @@ _KNOWN: Final = {
 }  # fmt: skip
 
 
-def rrule_schedule(text: str, zone: str, *, now: Instant, anchor: Instant) -> tuple[dict[str, Any], SourceTimes]:
-    rule = _parse(text)
+def rrule_schedule(
+    text: str, zone: str, *, now: Instant, made: Instant | None
+) -> tuple[dict[str, Any], SourceTimes | None]:
+    """A rule's schedule and times; `made` is when it was created. DTSTART decides its zone, its first time, and the
+    parts that the rule leaves out."""
+    rule, start = _parse(text, zone)
     if "INTERVAL" in rule and not rule["INTERVAL"].isdecimal():
         refuse(f"INTERVAL={rule['INTERVAL'][:20]} is not a number")
     interval = int(rule.get("INTERVAL", "1"))
     length = {"MINUTELY": 60_000, "HOURLY": 3_600_000}.get(rule["FREQ"])
-    if length is not None and not {"BYHOUR", "BYMINUTE", "BYDAY"} & rule.keys():
-        return every(length * interval, anchor)
+    if length is not None and not rule.keys() - {"FREQ", "INTERVAL", "WKST"}:
+        return every(length * interval, made if start is None else start.at)
     if interval != 1 or rule["FREQ"] not in ("DAILY", "WEEKLY", "MONTHLY", "YEARLY", "HOURLY"):
         refuse(f"every {interval} of {rule['FREQ']} cannot be expressed as a schedule; write it by hand")
-    schedule, times = _wall(rule, zone)
+    schedule, times = _wall(rule if start is None else start.completed(rule), zone if start is None else start.zone)
+    begin = now if start is None else max(now, start.at - 1)
     if rule.get("COUNT") == "1":
-        return once(next(iter(times(now, 1)), None))
+        return once(next(iter(times((now if made is None else made) if start is None else start.at - 1, 1)), None))
     if "COUNT" in rule:
         refuse(f"COUNT={rule['COUNT'][:20]} cannot be expressed as a schedule; write it by hand")
+    first = next(iter(times(begin, 1)), None)
+    if first is None:
+        refuse("it has no time")
+    if times(now, 1) != [first]:
+        begins = format_instant(first)
+        refuse(f"it does not begin before {begins}, which a schedule cannot express; import it after that time")
     return schedule, times
 
 
-def _parse(text: str) -> Mapping[str, str]:
-    line = next((part for part in re.split(r"[\r\n]+", text.strip()) if "FREQ=" in part.upper()), "")
-    pairs = (part.partition("=") for part in line.upper().removeprefix("RRULE:").split(";") if part)
-    rule = {name.strip(): value.strip() for name, _, value in pairs}
-    unknown = rule.keys() - _KNOWN
-    if "FREQ" not in rule or unknown:
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """DTSTART: the first time that can count, and the pattern of a rule that does not say more."""
+
+    wall: datetime
+    zone: str
+
+    @property
+    def at(self) -> Instant:
+        return round(self.wall.replace(tzinfo=ZoneInfo(self.zone)).timestamp() * 1000)
+
+    def completed(self, rule: Mapping[str, str]) -> Mapping[str, str]:
+        """The rule with the parts that RFC 5545 takes from DTSTART."""
+        wall = self.wall
+        usual = {"BYSECOND": str(wall.second)} if "BYSECOND" not in rule else {}
+        if rule["FREQ"] != "MINUTELY" and "BYMINUTE" not in rule:
+            usual["BYMINUTE"] = str(wall.minute)
+        if rule["FREQ"] not in ("MINUTELY", "HOURLY") and "BYHOUR" not in rule:
+            usual["BYHOUR"] = str(wall.hour)
+        if rule["FREQ"] == "WEEKLY" and not {"BYDAY", "BYMONTHDAY"} & rule.keys():
+            usual["BYDAY"] = _DAYS[wall.weekday()]
+        if rule["FREQ"] in ("MONTHLY", "YEARLY") and not {"BYDAY", "BYMONTHDAY"} & rule.keys():
+            usual["BYMONTHDAY"] = str(wall.day)
+            if rule["FREQ"] == "YEARLY" and "BYMONTH" not in rule:
+                usual["BYMONTH"] = str(wall.month)
+        return {**usual, **rule}
+
+
+def _parse(text: str, zone: str) -> tuple[Mapping[str, str], _Start | None]:
+    rule, start = "", None
+    for line in filter(None, map(str.strip, re.split(r"[\r\n]+|\s(?=RRULE:)", text.strip()))):
+        name, colon, value = line.partition(":")
+        if "FREQ=" in line.upper() and not rule:
+            rule = line.upper().removeprefix("RRULE:")
+        elif colon and name.upper().partition(";")[0] == "DTSTART":
+            start = _start(name, value, zone)
+        else:
+            refuse(f"{line[:60]} cannot be expressed as a schedule; write it by hand")
+    pairs = [part.partition("=") for part in rule.split(";") if part]
+    read = {name.strip(): value.strip() for name, _, value in pairs}
+    unknown = read.keys() - _KNOWN
+    if "FREQ" not in read or unknown:
         refuse(f"the RRULE cannot be read: {', '.join(sorted(unknown)) or 'FREQ is missing'}")
-    return rule
+    return read, start
+
+
+def _start(name: str, value: str, zone: str) -> _Start:
+    """DTSTART is local in its TZID, in UTC with a Z, and local on this machine with neither."""
+    parameters = dict(part.upper().partition("=")[::2] for part in name.split(";")[1:])
+    named = next((part[len("TZID=") :] for part in name.split(";")[1:] if part.upper().startswith("TZID=")), zone)
+    if parameters.keys() - {"TZID", "VALUE"} or parameters.get("VALUE", "DATE-TIME") != "DATE-TIME":
+        refuse(f"{name[:60]} cannot be expressed as a schedule; write it by hand")
+    try:
+        wall = datetime.strptime(value.strip().upper().removesuffix("Z"), "%Y%m%dT%H%M%S")  # noqa: DTZ007 - a wall time
+        return _Start(wall, "UTC" if value.strip().upper().endswith("Z") else check_zone(named))
+    except ValueError:
+        refuse(f"DTSTART {name.partition(';')[2][:60]} {value[:40]} is not a time in a known zone")
 
 
 def _wall(rule: Mapping[str, str], zone: str) -> tuple[dict[str, Any], SourceTimes]:

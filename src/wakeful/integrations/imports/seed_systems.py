@@ -1,13 +1,14 @@
-"""Caco's `schedule/` folders, Open Alice's `jobs.json`, and GLM-Tray's settings."""
+"""Caco's `schedule/` folders, and Open Alice's `jobs.json`."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition_json import ACTIONS, READ_BACK
-from wakeful.core.time.instants import format_duration, parse_duration
+from wakeful.core.time.instants import parse_duration
 from wakeful.integrations.imports.agent_jobs import (
+    entry_or_refusal,
     every,
     given,
     instant_of,
@@ -30,20 +31,7 @@ from wakeful.integrations.imports.entries import (
     refuse,
     slug_of,
 )
-from wakeful.integrations.imports.places import existing, json_of, read_files
-
-_GLM: Final = ("wakeIntervalMinutes", "wakeTimes", "wakeAfterResetMinutes", "pollIntervalMinutes")
-_GLM_SNAKE: Final = {
-    "wake_interval_minutes": _GLM[0],
-    "wake_times": _GLM[1],
-    "wake_after_reset_minutes": _GLM[2],
-    "poll_interval_minutes": _GLM[3],
-    "api_key": "apiKey",
-    "base_url": "baseUrl",
-    "wake_interval_enabled": "wakeIntervalEnabled",
-    "wake_times_enabled": "wakeTimesEnabled",
-    "wake_after_reset_enabled": "wakeAfterResetEnabled",
-}
+from wakeful.integrations.imports.places import existing, found, json_of, read_files
 
 
 def open_caco(path: Path) -> list[SourceFile]:
@@ -51,7 +39,7 @@ def open_caco(path: Path) -> list[SourceFile]:
     if not path.is_dir():
         return read_files([path])
     folder = path / "schedule" if (path / "schedule").is_dir() else path
-    return read_files(sorted([*folder.glob("*/definition.json"), *folder.glob("*/last-run.json")]))
+    return read_files(found(folder, "*/definition.json", "*/last-run.json"))
 
 
 def find_caco(context: Context) -> list[SourceFile]:
@@ -76,6 +64,10 @@ def _caco(file: SourceFile, state: Any, context: Context) -> Entry:
     if not isinstance(job, Mapping):
         return refused_entry(file, ref, {}, "it is not a definition")
     ref = text_of(job, "slug") or ref
+    return entry_or_refusal(file, ref, job, lambda: _caco_entry(file, ref, job, state, context))
+
+
+def _caco_entry(file: SourceFile, ref: str, job: Mapping[str, Any], state: Any, context: Context) -> Entry:
     known = state if isinstance(state, Mapping) else {}
     schedule = dict(object_of(job, "schedule"))
     if schedule.get("type") == "interval":
@@ -105,7 +97,7 @@ def open_openalice(path: Path) -> list[SourceFile]:
         return read_files([path])
     paths = existing(path / "data/cron/jobs.json", path / "cron/jobs.json", path / "jobs.json")[:1]
     paths += existing(path / "data/config/scheduler.json", path / "config/scheduler.json", path / "scheduler.json")[:1]
-    paths += sorted([*path.glob("data/delivery-queue/*.json"), *path.glob("delivery-queue/*.json")])
+    paths += found(path, "data/delivery-queue/*.json", "delivery-queue/*.json")
     return read_files(paths)
 
 
@@ -133,16 +125,20 @@ def read_openalice(files: Sequence[SourceFile], context: Context) -> list[Entry]
 
 
 def _alice(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context) -> Entry:
+    return entry_or_refusal(file, ref, job, lambda: _alice_entry(file, ref, job, context))
+
+
+def _alice_entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context) -> Entry:
     state = object_of(job, "state")
     last = whole_of(state, "lastRunAtMs") or whole_of(job, "lastRunAtMs")
-    try:
-        schedule, times = _alice_time(job, last, context)
-        payload = job.get("payload")
-        text = payload if isinstance(payload, str) else text_of(object_of(job, "payload"), "text", "message")
-        if not text:
-            refuse("it has no payload")
-    except EntryRefused as refused:
-        return refused_entry(file, ref, job, str(refused))
+    schedule, times = _alice_time(job, last, context)
+    payload = job.get("payload")
+    text = payload if isinstance(payload, str) else text_of(object_of(job, "payload"), "text", "message")
+    if not text:
+        refuse("it has no payload")
+    lost = next(given(job, ("deliver", "delivery")), None)
+    if lost is not None:
+        refuse(f"its {lost} says who gets the result; write it by hand, with deliver")
     is_isolated = job.get("sessionTarget") == "isolated"
     action: dict[str, Any] = {"event": {"text": text, "contextKey": f"cron:{ref}"}}
     if is_isolated:
@@ -155,7 +151,6 @@ def _alice(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
         schedule=schedule,
         action=action,
         times=times,
-        not_carried=tuple(given(job, ("deliver", "delivery"))),
         last_run=last,
         is_paused=job.get("enabled") is False,
         off=None
@@ -164,7 +159,9 @@ def _alice(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context)
     )
 
 
-def _alice_time(job: Mapping[str, Any], last: int | None, context: Context) -> tuple[dict[str, Any], SourceTimes]:
+def _alice_time(
+    job: Mapping[str, Any], last: int | None, context: Context
+) -> tuple[dict[str, Any], SourceTimes | None]:
     schedule = object_of(job, "schedule")
     match schedule.get("kind"):
         case "at":
@@ -174,71 +171,10 @@ def _alice_time(job: Mapping[str, Any], last: int | None, context: Context) -> t
                 length = parse_duration(text_of(schedule, "every") or "")
             except Invalid as invalid:
                 raise EntryRefused(str(invalid)) from None
-            return every(length, last or whole_of(job, "createdAtMs") or context.now)
+            return every(length, last or whole_of(job, "createdAtMs"))
         case "cron":
             expression = " ".join((text_of(schedule, "cron", "expr", "expression") or "").split())
             zone = text_of(schedule, "tz", "timezone") or context.zone
             return {"type": "cron", "expression": expression, "timezone": zone}, debian_times(expression, zone)
         case kind:
             raise EntryRefused(f"its schedule has the kind {str(kind)[:40]!r}, which Wakeful does not support")
-
-
-def open_glm_tray(path: Path) -> list[SourceFile]:
-    """Its settings, or their folder."""
-    return read_files(existing(path / "settings.json", path / "config.json")[:1] if path.is_dir() else [path])
-
-
-def find_glm_tray(context: Context) -> list[SourceFile]:
-    """The user's settings."""
-    folders = [context.user_home / name for name in (".config/glm-tray", ".local/share/glm-tray", ".glm-tray")]
-    return [file for folder in folders if folder.is_dir() for file in open_glm_tray(folder)]
-
-
-def read_glm_tray(files: Sequence[SourceFile], context: Context) -> list[Entry]:
-    """Its slots, which become quota slots. Keys go into a file that only its owner can read."""
-    return [
-        _slot(file, str(job.get("id") or job.get("slot") or f"#{number}"), job)
-        for file in files
-        for number, job in enumerate(jobs_of(json_of(file), file, "slots"), 1)
-    ]
-
-
-def _item(file: SourceFile, ref: str) -> dict[str, str]:
-    return {"path": file.place, "list": "slots", "id": ref}
-
-
-def _slot(file: SourceFile, ref: str, written: Mapping[str, Any]) -> Entry:
-    job = {_GLM_SNAKE.get(name, name): value for name, value in written.items()}
-    key = text_of(job, "apiKey")
-    name = slug_of(text_of(job, "name") or f"glm-{ref}")[:32]
-    if key is None:
-        return refused_entry(file, ref, written, "it has no key", is_skipped=True)
-    secret = f"{name}.key"
-    slot: dict[str, Any] = {"provider": "glm", "apiKey": {"file": f"imported/{secret}"}}
-    for field, ours, switch in (
-        (_GLM[0], "interval", "wakeIntervalEnabled"),
-        (_GLM[2], "afterReset", "wakeAfterResetEnabled"),
-        (_GLM[3], "poll", ""),
-    ):
-        minutes = whole_of(job, field)
-        if minutes and job.get(switch) is not False:
-            slot[ours] = format_duration(minutes * 60_000)
-    times = job.get("wakeTimes")
-    if isinstance(times, list) and times and job.get("wakeTimesEnabled") is not False:
-        slot["times"] = [str(time) for time in times]
-    if text_of(job, "baseUrl"):
-        slot["baseUrl"] = job["baseUrl"]
-    known = {*_GLM_SNAKE.values(), "name", "slot", "id", "enabled", "timezone"}
-    return Entry(
-        file.place,
-        ref,
-        shown({**written, **{field: "***" for field in ("apiKey", "api_key") if field in written}}),
-        name,
-        action=slot,
-        not_carried=tuple(sorted(job.keys() - known)),
-        files={secret: key.strip() + "\n"},
-        is_paused=job.get("enabled") is False,
-        off=None if file.path is None else Off("glm-tray", {**_item(file, ref), "set": {"enabled": False}}),
-        by_hand="switch the slot off in GLM-Tray",
-        becomes="slot",
-    )

@@ -87,8 +87,8 @@ class CrontabSwitch(_Threaded):
 
 
 class JsonSwitch(_Threaded):
-    """Items of JSON files: `{"path", "list", "id", "set": {field: value}}`. `list` is the key of the list or of the map
-    by id, if there is one; without an `id` the file itself is the item."""
+    """Items of JSON files: `{"path", "list", "id", "set": {field: value}}`, or `"remove": true` in place of `set`.
+    `list` is the key of the list or of the map by id, if there is one; without an `id` the file itself is the item."""
 
     def look(self, what: Sequence[What]) -> bool:
         return all(_is_set(entry) for entry in what)
@@ -100,7 +100,10 @@ class JsonSwitch(_Threaded):
             data = _json(text)
             item = _item(data, entry)
             if item is not None:
-                item.update(entry["set"])
+                if entry.get("remove"):
+                    _remove(data, entry, item)
+                else:
+                    item.update(entry["set"])
                 _replace(path, text, json.dumps(data, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -191,7 +194,17 @@ def _is_set(entry: What) -> bool:
     if not path.exists():
         return True
     item = _item(_json(_read(path)), entry)
-    return item is None or all(item.get(name) == value for name, value in entry["set"].items())
+    if item is None or entry.get("remove"):
+        return item is None
+    return all(item.get(name) == value for name, value in entry["set"].items())
+
+
+def _remove(data: Any, entry: What, item: dict[str, Any]) -> None:
+    items = data.get(entry["list"], data) if isinstance(data, dict) else data
+    if isinstance(items, dict):
+        items.pop(next(name for name, value in items.items() if value is item))
+    else:
+        items[:] = [value for value in items if value is not item]
 
 
 def _item(data: Any, entry: What) -> dict[str, Any] | None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.core.time.instants import MINUTE, SECOND, Instant, format_duration, format_instant
+from wakeful.core.time.instants import MINUTE, SECOND, Instant, format_duration
+from wakeful.integrations.imports.agent_jobs import every
 from wakeful.integrations.imports.entries import (
     LINE_MAX,
     Context,
@@ -32,12 +33,12 @@ _UNITS: Final[Mapping[str, float]] = {
 }  # fmt: skip
 _SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
 _BOOT: Final = ("OnBootSec", "OnStartupSec", "OnActiveSec")
+_CHANGES: Final = ("OnClockChange", "OnTimezoneChange")
+_YES: Final = ("true", "yes", "on", "1")
 _REPORTED: Final = (
     "AccuracySec",
     "WakeSystem",
     "FixedRandomDelay",
-    "OnClockChange",
-    "OnTimezoneChange",
     "DeferReactivation",
 )
 _SPECIFIER: Final = re.compile(r"%(.)")
@@ -110,6 +111,7 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
         options, dropped = _options(timer)
         action, more, limit = _action(timer, units, stem, context)
         calendars = _calendars(timer, context)
+        _refuse_other_triggers(timer, has_calendar=bool(calendars))
         base = replace(
             base,
             action=action,
@@ -122,7 +124,7 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
         )
         entries = [_by_calendar(base, calendar) for calendar in calendars]
         if timer.all("Timer", "OnUnitActiveSec"):
-            entries.append(_by_interval(base, timer, context))
+            entries.append(_by_interval(base, timer))
         if not entries:
             refuse(
                 "it counts only from the start of the machine, so it has no fixed time"
@@ -152,18 +154,19 @@ def _by_calendar(base: Entry, calendar: Calendar) -> Entry:
     return replace(base, source=f"OnCalendar={calendar.text}", schedule=calendar.schedule(), times=calendar.times)
 
 
-def _by_interval(base: Entry, timer: Unit, context: Context) -> Entry:
-    length = span(timer.last("Timer", "OnUnitActiveSec"))
-    anchor = base.last_run if base.last_run is not None else context.now
-    schedule = {"type": "every", "every": format_duration(length), "anchor": format_instant(anchor)}
+def _by_interval(base: Entry, timer: Unit) -> Entry:
+    schedule, times = every(span(timer.last("Timer", "OnUnitActiveSec")), base.last_run)
     dropped = [key for key in _BOOT if timer.all("Timer", key)]
-
-    def times(after: Instant, count: int) -> list[Instant]:
-        first = max(0, (after - anchor) // length + 1)
-        return [anchor + (first + number) * length for number in range(count)]
-
     text = f"OnUnitActiveSec={timer.last('Timer', 'OnUnitActiveSec')}"
     return replace(base, source=text, schedule=schedule, times=times, not_carried=(*base.not_carried, *dropped))
+
+
+def _refuse_other_triggers(timer: Unit, *, has_calendar: bool) -> None:
+    """Refuse a timer that would also start otherwise. With an interval, the start of the machine only begins it."""
+    lost = [key for key in ("OnUnitInactiveSec", *(_BOOT if has_calendar else ())) if timer.all("Timer", key)]
+    lost += [key for key in _CHANGES if timer.last("Timer", key).lower() in _YES]
+    if lost and (has_calendar or timer.all("Timer", "OnUnitActiveSec")):
+        refuse(f"it also starts by {lost[0]}, which a schedule cannot express; leave the job there")
 
 
 def _refuse_overlap(entries: Sequence[Entry], now: Instant) -> None:
@@ -176,7 +179,7 @@ def _refuse_overlap(entries: Sequence[Entry], now: Instant) -> None:
 
 
 def _options(timer: Unit) -> tuple[dict[str, Any], list[str]]:
-    is_persistent = timer.last("Timer", "Persistent").lower() in ("true", "yes", "on", "1")
+    is_persistent = timer.last("Timer", "Persistent").lower() in _YES
     options: dict[str, Any] = {"catchUp": "once" if is_persistent else "skip", "maxConsecutiveErrors": 0}
     delay = timer.last("Timer", "RandomizedDelaySec")
     if delay and span(delay):

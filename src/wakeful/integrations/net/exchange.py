@@ -10,7 +10,7 @@ nothing behind on our side; what the target still does with it is unknown.
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
 from wakeful.integrations.net.body import Body
 from wakeful.integrations.net.guard import check_literal, public_resolver, public_socket
-from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NotAllowed, host, no_answer, translated
+from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NoRoom, NotAllowed, host, no_answer, translated
 from wakeful.integrations.system.text import one_line, parse_json
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.clock import Clock
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import aiohttp
 
 
-__all__ = ["Exchanges", "NoAnswer", "NoConnection", "NotAllowed", "Request", "Response"]
+__all__ = ["Exchanges", "NoAnswer", "NoConnection", "NoRoom", "NotAllowed", "Request", "Response"]
 
 T = TypeVar("T")
 
@@ -189,18 +189,28 @@ class Exchanges:
         return self._session
 
     async def _ask(self, session: "aiohttp.ClientSession", request: Request, limit: Duration | None) -> Response:
+        began: list[int] = []
         try:
             if self._is_public_only:
                 check_literal(request.url)
-            asking = _exchange(session, request)
+            asking = _exchange(session, request, began)
             return await (asking if limit is None else within(self._clock, limit, asking))
         except TimeoutError:
-            raise no_answer(request.url, f"no answer within {(limit or 0) / 1000:g} s") from None
+            said = f"no answer within {(limit or 0) / 1000:g} s"
+            raise _with_status(no_answer(request.url, said), began) from None
         except Exception as error:
-            raise translated(error, request.url, request.redirects_max) from error
+            raise _with_status(translated(error, request.url, request.redirects_max), began) from error
 
 
-async def _exchange(session: "aiohttp.ClientSession", request: Request) -> Response:
+def _with_status(error: NoConnection | NoAnswer, began: Sequence[int]) -> NoConnection | NoAnswer:
+    """The error, with the status of a response that broke off."""
+    if isinstance(error, NoAnswer) and began:
+        error.status = began[-1]
+    return error
+
+
+async def _exchange(session: "aiohttp.ClientSession", request: Request, began: list[int]) -> Response:
+    """Send a request; the status goes to `began` before the body is read."""
     async with session.request(
         request.method,
         request.url,
@@ -209,6 +219,7 @@ async def _exchange(session: "aiohttp.ClientSession", request: Request) -> Respo
         allow_redirects=request.redirects_max > 0,
         max_redirects=request.redirects_max + 1,  # the library counts the one it refuses
     ) as answer:
+        began.append(answer.status)
         keep_max = request.read_max if request.keep_max is None else request.keep_max
         body = Body(keep_max, request.read_max)
         await body.read(answer.content.iter_chunked(_CHUNK), answer.headers.get("Content-Encoding", "").lower())

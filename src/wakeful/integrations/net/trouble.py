@@ -3,11 +3,16 @@
 import socket
 from urllib.parse import urlsplit
 
+from wakeful.core.run.resources import is_lack
 from wakeful.integrations.system.text import one_line
 
 
 class NoConnection(Exception):
     """The request was not sent: the target certainly did not get it."""
+
+
+class NoRoom(NoConnection):
+    """The request was not sent because this system has no descriptors or memory left."""
 
 
 class NotAllowed(NoConnection):
@@ -22,7 +27,9 @@ class PrivateAddress(OSError):
 
 
 class NoAnswer(Exception):
-    """The request was sent but got no response: the target may have received it."""
+    """The request was sent but got no complete response: the target may have received it."""
+
+    status: int | None = None  # of the response, if it began
 
 
 def host(url: str) -> str:
@@ -50,6 +57,10 @@ def translated(error: Exception, url: str, redirects_max: int) -> NoConnection |
             said = "there is no such host; check the name, and the network"
         case aiohttp.ClientSSLError():
             said = f"no secure connection ({error}); check the certificate"
+        case aiohttp.ClientConnectorError(os_error=OSError() as refusal) if is_lack(refusal):
+            kind, said = NoRoom, f"cannot connect ({refusal.strerror})"
+        case OSError() | MemoryError() if is_lack(error):  # before there was a connection: see `_once`
+            kind, said = NoRoom, f"cannot connect ({getattr(error, 'strerror', None) or 'out of memory'})"
         case aiohttp.ClientConnectorError(os_error=ConnectionRefusedError()):
             said = "connection refused; is the server running on this port?"
         case aiohttp.ClientConnectorError(os_error=OSError(strerror=reason)):

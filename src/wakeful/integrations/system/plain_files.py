@@ -13,6 +13,8 @@ class FileRefused(Exception):
 def read_plain(file: Path, *, most: int) -> bytes:
     """The content of a plain file; raises `FileRefused`."""
     try:
+        if not _may_open(file.lstat().st_mode):  # opening a device can have effects, and take forever
+            raise FileRefused(f"{file} is not a plain file")
         descriptor = os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         is_link = file.is_symlink()
@@ -22,10 +24,24 @@ def read_plain(file: Path, *, most: int) -> bytes:
     with os.fdopen(descriptor, "rb") as opened:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise FileRefused(f"{file} is not a plain file")
-        content = opened.read(most + 1)
+        try:
+            content = opened.read(most + 1)
+            size = os.fstat(descriptor).st_size
+        except OSError as error:  # files of the kernel, such as /proc/self/mem
+            raise FileRefused(f"{file} cannot be read: {error.strerror}") from None
+    if content is None:  # it would block, like /proc/kmsg
+        raise FileRefused(f"{file} is not a plain file: it has nothing to read yet")
+    if content and size == 0:  # /proc/version
+        raise FileRefused(f"{file} is not a plain file: the kernel makes its content")
     if len(content) > most:
         raise FileRefused(f"{file} is larger than {most:,} bytes")
     return content
+
+
+def _may_open(mode: int) -> bool:
+    return (
+        stat.S_ISREG(mode) or stat.S_ISLNK(mode) or stat.S_ISDIR(mode)
+    )  # links and folders have messages of their own
 
 
 def read_plain_text(file: Path, *, most: int) -> str:

@@ -6,9 +6,10 @@ import os
 import sys
 from pathlib import Path
 
-from wakeful.server.daemon.home import DaemonRefused
+from wakeful.server.daemon.home import STORE_REFUSED, DaemonRefused, StoreRefused
 from wakeful.server.daemon.process import run
 from wakeful.server.daemon.sockets import Listening
+from wakeful.server.daemon.stderr_log import log_to_stderr
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -21,13 +22,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int)
     parser.add_argument("--store")
     asked = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(asctime)s %(levelname)s %(name)s %(message)s")
+    log_to_stderr(logging.INFO)
     home = Path(asked.home).expanduser().absolute()
     try:
         run(home, host=asked.host, port=asked.port, store=asked.store, on_ready=_say)
     except DaemonRefused as refused:
         sys.stderr.write(f"{refused}\n")
-        return 1
+        return STORE_REFUSED if isinstance(refused, StoreRefused) else 1
     return 0
 
 

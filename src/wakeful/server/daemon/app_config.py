@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from wakeful.core.time.instants import format_duration
@@ -29,6 +30,20 @@ def alerts_of(settings: Settings) -> AlertTerms:
     alerts = settings.alerts
     ping = None if alerts.ping is None else alerts.ping.reveal()
     return AlertTerms(AlertRule(alerts.errors, alerts.within, alerts.channel), alerts.outage, ping, alerts.ping_every)
+
+
+def collector(settings: Settings) -> str | None:
+    """Where traces go: the settings, else OpenTelemetry's standard variables."""
+    from wakeful.observe.otlp import endpoint_in
+
+    return settings.otel.endpoint or endpoint_in(os.environ)
+
+
+def providers_of(settings: Settings) -> dict[str, str]:
+    """Who provides the models of the agents."""
+    from wakeful.config.agents import provider_of
+
+    return {name: provider_of(agent) for name, agent in settings.agents.items()}
 
 
 def self_scheduling_of(settings: Settings) -> SelfSchedulingTerms:

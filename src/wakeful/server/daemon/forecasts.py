@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from wakeful.core.time.instants import HOUR, MINUTE
 
 if TYPE_CHECKING:
-    from wakeful.app import Wakeful
+    from wakeful.api.python import Wakeful
 
 log = logging.getLogger("wakeful.server.daemon")
 
@@ -38,7 +38,7 @@ class DailyForecast:
         await self._app.sleep(FIRST_AFTER)
         while True:
             try:
-                await self._app.forecast_daily()
+                await self._app._forecast_daily()
             except Exception:  # a forecast is never a reason to stop
                 log.exception("today's forecast failed; it will be tried again later")
             await self._app.sleep(LOOK_EVERY)

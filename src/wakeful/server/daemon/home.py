@@ -6,6 +6,7 @@ But the file can be removed, and then a second one could be created and locked: 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -24,6 +25,8 @@ SOCKET_NAME: Final = "wakeful.sock"
 LOCK_MAX: Final = 4_096
 LOCK_TRIES: Final = 100
 LOCK_TRIES_UNNAMED: Final = 20
+STORE_REFUSED: Final = 4
+"""The exit code of a daemon whose store was refused; service managers do not restart it."""
 LOCK_PAUSE: Final = 0.05
 """Seconds between two tries to lock a home whose daemon is dead. If it was killed while it started a program, the
 forked process has its locks until it executes that program. And looking for a daemon locks the file for a moment."""
@@ -31,6 +34,10 @@ forked process has its locks until it executes that program. And looking for a d
 
 class DaemonRefused(Exception):
     """The daemon cannot start; the text says why and what to do."""
+
+
+class StoreRefused(DaemonRefused):
+    """The store is missing, damaged, or not the one that was there: starting again would not help."""
 
 
 class HomeHeld(DaemonRefused):
@@ -72,6 +79,18 @@ def holder_of(home: Path) -> Holder | None:
         os.close(file)
 
 
+def cannot_start(path: Path, error: OSError) -> str:
+    """Why the daemon cannot start, and what helps."""
+    cure = {
+        errno.ENOSPC: "free some disk space",
+        errno.EDQUOT: "free some of your disk quota",
+        errno.EROFS: "mount it writable, or choose another --home",
+        errno.EMFILE: "raise the limit of open files: ulimit -n",
+        errno.ENFILE: "the whole system has no open files left: end other programs",
+    }.get(error.errno or 0, "make it readable and writable for its owner")
+    return f"{error.filename or path} cannot be written or opened ({error.strerror or error}); {cure}"
+
+
 def make_home(home: Path) -> None:
     """Create the folder, readable only by its owner."""
     try:
@@ -105,7 +124,10 @@ class Lock:
 
     def tell(self, address: str | None) -> None:
         """Write who holds the home, and where it listens."""
-        write_holder(self._file, address)
+        try:
+            write_holder(self._file, address)
+        except OSError as error:
+            raise DaemonRefused(cannot_start(self._home / LOCK_NAME, error)) from error
 
     def keep(self) -> bool:
         """Create the file again if it was removed or replaced; returns whether it was."""

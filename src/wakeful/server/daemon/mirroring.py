@@ -5,7 +5,7 @@ When the setting changes while the daemon runs, the mirror is stopped and a new 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 class LiveMirror:
     """The mirror of a home, if it is enabled."""
 
-    def __init__(self, home: Path, parts: Parts, which: Which, sink: Sink | None) -> None:
+    def __init__(
+        self, home: Path, parts: Parts, which: Which, sink: Sink | None, *, is_trusting: Callable[[], bool]
+    ) -> None:
+        self._is_trusting = is_trusting
         self._folder = home / "schedule"
         self._parts = parts
         self._which: Which = which
@@ -30,7 +33,7 @@ class LiveMirror:
 
     async def start(self) -> None:
         if self._which != "off":
-            mirror = Mirror(self._folder, self._parts, self._which)
+            mirror = Mirror(self._folder, self._parts, self._which, is_trusting=self._is_trusting)
             await mirror.start()
             self._mirror = mirror
 

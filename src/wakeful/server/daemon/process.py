@@ -17,9 +17,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from wakeful.server.daemon.app_config import alerts_of, conduct_of, delivery_of, self_scheduling_of
+from wakeful.integrations.system.descriptors import raised_limit
+from wakeful.server.daemon.app_config import (
+    alerts_of,
+    collector,
+    conduct_of,
+    delivery_of,
+    providers_of,
+    self_scheduling_of,
+)
 from wakeful.server.daemon.crash_log import crash_logging, report_end, take_crash
-from wakeful.server.daemon.home import DaemonRefused, Lock, held, make_home
+from wakeful.server.daemon.home import DaemonRefused, Lock, cannot_start, held, make_home
 from wakeful.server.daemon.reload import Reload
 from wakeful.server.daemon.signals import signals_heard
 from wakeful.server.daemon.sockets import Listening, access, asked_at, bound, bracketed, unix_socket, until_open
@@ -30,13 +38,13 @@ from wakeful.server.daemon.token import own_token
 if TYPE_CHECKING:
     import uvicorn
 
-    from wakeful.app import Wakeful
+    from wakeful.api.python import Wakeful
     from wakeful.app.bootstrap import Agents, Parts
     from wakeful.app.delivery import MakeChannels
-    from wakeful.app.importing import Importer
-    from wakeful.app.quota import QuotaSlots
     from wakeful.config import Loaded, Settings, SettingsRefused, SettingsWatch
+    from wakeful.core.time.instants import Instant
     from wakeful.features.heartbeat.rules import HeartbeatTerms
+    from wakeful.observe.log_reading import RunLog
     from wakeful.observe.stream import Stream
     from wakeful.observe.telemetry import Telemetry
     from wakeful.ports.clock import Clock
@@ -45,7 +53,7 @@ if TYPE_CHECKING:
     from wakeful.ports.store import Store
     from wakeful.server.daemon.mirroring import LiveMirror
     from wakeful.server.http import Access
-    from wakeful.server.http.stream import Watchers
+    from wakeful.server.http.watchers import Watchers
 
 log = logging.getLogger("wakeful.server.daemon")
 
@@ -56,6 +64,7 @@ each statement; with Python's default of 5 ms, a claim with busy readers took ha
 COLLECT_EVERY: Final = (20_000, 10, 10)
 """Garbage collector threshold: a burst creates thousands of short-lived objects."""
 
+SERVER_LOG: Final = "server.log"
 LOCK_LOOK: Final = 5.0
 """Seconds between two checks that the lock file still exists."""
 
@@ -74,9 +83,22 @@ async def serve(
 
     A second signal kills it. `host`, `port` and `store` override the settings file."""
     make_home(home)
-    with held(home) as lock:
-        read = _reader(home, {"server.host": host, "server.port": port, "store.url": store})
-        await _Daemon(home, lock, read).run(on_ready)
+    is_up = False
+
+    def ready(listening: Listening) -> None:
+        nonlocal is_up
+        is_up = True
+        if on_ready is not None:
+            on_ready(listening)
+
+    try:
+        with held(home) as lock, raised_limit():
+            read = _reader(home, {"server.host": host, "server.port": port, "store.url": store})
+            await _Daemon(home, lock, read).run(ready)
+    except OSError as error:
+        if is_up:
+            raise
+        raise DaemonRefused(cannot_start(home, error)) from error
 
 
 def run(
@@ -122,8 +144,6 @@ class _Daemon:
         self._watch: SettingsWatch | None = None
         self._watchers: Watchers | None = None
         self._telemetry: Telemetry | None = None
-        self._quota: QuotaSlots | None = None
-        self._importer: Importer | None = None
 
     async def run(self, on_ready: OnReady | None) -> None:
         with bound(self._reload.loaded) as door, unix_socket(self._home) as unix, signals_heard() as signal:
@@ -141,7 +161,7 @@ class _Daemon:
         try:
             await start(app)
             report_end(self._home, self._lock.before, self._crash)
-            for listener in app.on_settings:
+            for listener in app._open.on_settings:
                 self._reload.listen("a feature", listener)
             await self._serve(app, doors, signal, on_ready)
         finally:
@@ -185,10 +205,10 @@ class _Daemon:
             await self._reload.changed(new)
 
     def _app(self, *, api_at: str) -> Wakeful:
-        from wakeful.app import Wakeful
+        from wakeful.api.python import Wakeful
         from wakeful.app.bootstrap import resolve_zone
-        from wakeful.app.importing import Importer
         from wakeful.app.money import money_of
+        from wakeful.app.options import Host
         from wakeful.app.quota import QuotaSlots
         from wakeful.features.heartbeat.feature import HeartbeatFeature
         from wakeful.features.heartbeat.from_settings import terms_of
@@ -201,10 +221,10 @@ class _Daemon:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
 
         file = str(self._reload.loaded.file)
-        self._quota = QuotaSlots(
+        slots = QuotaSlots(
             self._settings, home=self._home, file=file, learn=self._redactor.learn, withholds=self._withholds
         )
-        book = AgentRegistry(self._home, self._listener, self._quota.report)
+        book = AgentRegistry(self._home, self._listener, slots.report)
         local_zone = resolve_zone("local")
 
         def terms(settings: Settings) -> HeartbeatTerms:
@@ -219,43 +239,49 @@ class _Daemon:
             store_of(self._home, self._reload.loaded),
             heartbeat=HeartbeatFeature(terms(self._settings), home=self._home, read=terms),
             agents=agents(self._settings),
-            features=[self._quota.plug],
+            features=[slots.plug],
             channels=make_channels(self._settings),
             delivery=delivery_of(self._settings),
             alerts=alerts_of(self._settings),
             budgets=Money(money_of(self._settings), read=money_of),
             self_scheduling=self_scheduling_of(self._settings),
-            otel=self._settings.otel.endpoint,
-            receipts_at=self._settings.server.public_url or api_at,
-            api_at=api_at,
+            otel=collector(self._settings),
             home=str(self._home),
-            withholds=self._withholds,
-            sink=self._sink,
-            stream=self._stream,
-            listener=self._listener,
-            redact=self._redactor.redact,
-            background=self._mirror if is_embedded(self._reload.loaded) else None,
             workflow_modules=self._settings.workflows.modules,
-            workflow_folder=self._home,
+            host=Host(
+                receipts_at=self._settings.server.public_url or api_at,
+                api_at=api_at,
+                withholds=self._withholds,
+                sink=self._sink,
+                stream=self._stream,
+                listener=self._listener,
+                redact=self._redactor.redact,
+                background=self._mirror if is_embedded(self._reload.loaded) else None,
+                workflow_folder=self._home,
+                settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
+                quota=lambda: slots.quota,
+                log_of_run=self._log_of_run,
+                page_at=self._page,
+            ),
             **conduct_of(self._settings),
         )
-        slots = self._quota
-        self._importer = Importer(app, home=self._home, quota=lambda: slots.quota)
-        app.add_service(self._importer.plug)
-        app.add_service(lambda _: DailyForecast(app))
-        self._reload.listen("limits and schedules", lambda _, new: app.change(**conduct_of(new)))
+        app._add_service(app._importer.plug)
+        app._add_service(lambda _: DailyForecast(app))
+        self._reload.listen("limits and schedules", lambda _, new: app._change(**conduct_of(new)))
         self._reload.listen(
             "channels",
-            lambda old, new: app.delivering.change(
+            lambda old, new: app._delivery.change(
                 channels=None if old.channels == new.channels else make_channels(new),
                 limits=delivery_of(new),
                 alerts=alerts_of(new),
             ),
         )
-        self._reload.listen("tracing", lambda _, new: app.change_otel(new.otel.endpoint))
-        self._reload.listen("self-scheduling", lambda _, new: app.change_self_scheduling(self_scheduling_of(new)))
+        app._name_providers(providers_of(self._settings))
+        self._reload.listen("tracing", lambda _, new: app._change_otel(collector(new)))
+        self._reload.listen("agents in traces", lambda _, new: app._name_providers(providers_of(new)))
+        self._reload.listen("self-scheduling", lambda _, new: app._change_self_scheduling(self_scheduling_of(new)))
         self._reload.listen(
-            "agents", lambda old, new: None if old.agents == new.agents else app.change_agents(agents(new))
+            "agents", lambda old, new: None if old.agents == new.agents else app._change_agents(agents(new))
         )
         return app
 
@@ -269,15 +295,23 @@ class _Daemon:
         from wakeful.server.daemon.mirroring import LiveMirror
 
         sink = None if self._telemetry is None else self._telemetry.sink
-        mirror = LiveMirror(self._home, parts, self._settings.schedules.mirror, sink)
+        mirror = LiveMirror(
+            self._home,
+            parts,
+            self._settings.schedules.mirror,
+            sink,
+            is_trusting=lambda: self._settings.schedules.files == "trust",
+        )
         self._reload.listen("definition files", lambda _, new: mirror.change(new.schedules.mirror))
         return mirror
 
     def _sink(self, _store: Store, clock: Clock) -> Sink:
         """The consumers of committed events: the live stream, the log, the metrics."""
         from wakeful.observe.telemetry import Telemetry
-        from wakeful.server.http.stream import Watchers
+        from wakeful.server.http.watchers import Watchers
 
+        if (self._home / SERVER_LOG).is_symlink():
+            log.warning("%s is a symbolic link, which is not followed: nothing is logged there; remove it", SERVER_LOG)
         telemetry = Telemetry(self._home, clock, days=self._settings.log.days, redact=self._redactor.redact)
         self._telemetry = telemetry
         self._watchers = Watchers(telemetry.stream, clock)
@@ -292,24 +326,27 @@ class _Daemon:
         """Logs every outgoing request; created with the sink."""
         return None if self._telemetry is None else self._telemetry.log
 
+    async def _log_of_run(self, run_id: int, since: Instant, until: Instant) -> RunLog:
+        assert self._telemetry is not None  # noqa: S101 - it is created before the app has a run
+        return await self._telemetry.log_of_run(run_id, since, until)
+
     def _server(self, app: Wakeful) -> uvicorn.Server:
-        from wakeful.server.http import make_app
+        from wakeful.server.daemon.strangers import finding_of
+        from wakeful.server.http import Serving, make_app
+        from wakeful.server.http.connections import Connections
         from wakeful.server.http.server import make_server
 
-        api = make_app(
-            app,
+        connections = Connections(lambda: app._moment().monotonic, trusts=lambda peer: self._access().trusts(peer))
+        app._more_findings.append(lambda: finding_of(connections))
+        serving = Serving(
             access=self._access,
-            page_at=lambda: self._page_at,
             body_max=lambda: self._settings.limits.body_max,
-            is_open=lambda: app.is_started and not self._is_stopping,
-            settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
+            is_open=lambda: app._is_started and not self._is_stopping,
             watchers=self._watchers,
             figures=None if self._telemetry is None else self._telemetry.rendered_metrics,
-            log_of_run=None if self._telemetry is None else self._telemetry.log_of_run,
-            quota=None if (slots := self._quota) is None else lambda: slots.quota,
-            importer=self._importer,
+            connections=connections,
         )
-        return make_server(api)
+        return make_server(make_app(app, serving), connections=connections)
 
     def _keep_lock(self) -> None:
         try:
@@ -339,13 +376,15 @@ class _Daemon:
 
     async def _link(self, app: Wakeful) -> str | None:
         """A link that opens the page, logged in: valid once, for 15 minutes."""
-        from wakeful.server.http.logins import Logins
-
         if self._access().is_open:
             log.warning('auth = "none": every user of this machine can use the daemon, and run programs as you')
             return None
-        code, _ = await Logins(app, self._access).make_code()
-        return f"{(self._settings.server.public_url or self._page_at).rstrip('/')}/#code={code}"
+        made = await app.system.login_code()
+        return f"{made.url}{made.path}"
+
+    def _page(self) -> str:
+        """The address of the page."""
+        return (self._settings.server.public_url or self._page_at).rstrip("/")
 
 
 def _reader(home: Path, options: dict[str, Any]) -> Callable[[], Loaded]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wakeful.server.daemon.file_systems import network_file_system
-from wakeful.server.daemon.home import DaemonRefused
+from wakeful.server.daemon.home import DaemonRefused, StoreRefused
 
 if TYPE_CHECKING:
-    from wakeful.app import Wakeful
+    from wakeful.api.python import Wakeful
     from wakeful.config import Loaded
 
 
@@ -33,10 +33,11 @@ def is_embedded(loaded: Loaded) -> bool:
 
 
 async def start(app: Wakeful) -> None:
-    from wakeful.ports.store import StoreUnavailable
-    from wakeful.stores.sqlite.migrate import DatabaseRefused
+    from wakeful.ports.store import DatabaseRefused, StoreUnavailable
 
     try:
         await app.start()
-    except (DatabaseRefused, StoreUnavailable, ValueError, OSError) as error:
+    except DatabaseRefused as error:
+        raise StoreRefused(f"the store cannot be used: {error}") from error
+    except (StoreUnavailable, ValueError, OSError) as error:
         raise DaemonRefused(f"the store cannot be opened: {error}") from error

@@ -7,7 +7,7 @@ import secrets
 from pathlib import Path
 from typing import Final
 
-from wakeful.server.daemon.home import DaemonRefused
+from wakeful.server.daemon.home import DaemonRefused, cannot_start
 
 TOKEN_NAME: Final = "token"  # noqa: S105 - the name of a file
 TOKEN_MAX: Final = 1_000
@@ -19,9 +19,7 @@ def own_token(home: Path) -> str:
     try:
         return read_token(home) or _make(file)
     except OSError as error:
-        raise DaemonRefused(
-            f"{file} cannot be used ({error.strerror}); make it readable and writable for its owner"
-        ) from error
+        raise DaemonRefused(cannot_start(file, error)) from error
 
 
 def read_token(home: Path) -> str | None:

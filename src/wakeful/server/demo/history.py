@@ -14,7 +14,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.app import Wakeful, bootstrap
+from wakeful.api.python import Wakeful
+from wakeful.app import bootstrap
 from wakeful.core.run.results import Done, Failed
 from wakeful.core.run.usage import usage_of
 from wakeful.server.demo.programs import model
@@ -66,10 +67,10 @@ async def _run(file: Path, schedules: Mapping[str, Mapping[str, Any]]) -> None:
     async with virtual(app, start=start, on_command=command, agents=agents) as time:
         clock.append(time)
         for slug, definition in schedules.items():
-            await app.write(slug, definition)
+            await app.schedules.put(slug, definition)
         await time.advance_to(now - JUST_NOW)
-        for item in (await app.delivering.inbox(unread=True, limit=ITEMS_MAX))[0][UNREAD:]:
-            await app.delivering.mark_read(int(item.id), is_read=True)
+        for item in (await app.people.inbox(unread=True, limit=ITEMS_MAX)).items[UNREAD:]:
+            await app.people.mark_read(item.id)
 
 
 def _continue_in_real_time(file: Path) -> None:

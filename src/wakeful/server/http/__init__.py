@@ -2,5 +2,6 @@
 
 from wakeful.server.http.access import Access, NamedToken
 from wakeful.server.http.api import make_app
+from wakeful.server.http.serving import Serving
 
-__all__ = ["Access", "NamedToken", "make_app"]
+__all__ = ["Access", "NamedToken", "Serving", "make_app"]

@@ -14,6 +14,8 @@ from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
+from starlette.types import Scope
+
 from wakeful.integrations.net.guard import is_loopback
 
 Role: TypeAlias = Literal["read", "operate", "admin", "agent", "run", "calendar"]
@@ -32,9 +34,11 @@ class Caller:
     name: str
     agent: str | None = None
     run_id: int | None = None
+    is_process: bool = False  # recognised by what it descends from, without a token
 
 
 SOCKET_CALLER: Final = Caller("admin", "socket")
+UNKNOWN_CALLER: Final = Caller("read", "a process that cannot be identified", is_process=True)
 LOCAL_CALLER: Final = Caller("admin", "loopback")
 CALENDAR_CALLER: Final = Caller("calendar", "calendar key")
 
@@ -109,6 +113,12 @@ class Access:
             return False
         networks = (ipaddress.ip_network(proxy, strict=False) for proxy in self.trusted_proxies)
         return any(client.version == network.version and client in network for network in networks)
+
+
+def caller_of(scope: Scope) -> Caller | None:
+    """The caller of a request that has passed the middleware."""
+    caller: Caller | None = scope.get("state", {}).get("caller")
+    return caller
 
 
 def origin_of(url: str) -> tuple[str, str, int] | None:

@@ -7,6 +7,7 @@ accepted, because all users of the machine share that address and could lock eac
 import os
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from typing import Final, TypeAlias
 from urllib.parse import parse_qs
@@ -14,12 +15,23 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from wakeful.api.planned import CALENDAR
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
+from wakeful.integrations.actions.ancestry import Ancestry, ancestry_of
 from wakeful.integrations.net.guard import is_loopback
-from wakeful.server.http.access import CALENDAR_CALLER, LOCAL_CALLER, SOCKET_CALLER, Access, Caller, host_and_port
+from wakeful.integrations.system.threads import in_thread
+from wakeful.server.http.access import (
+    CALENDAR_CALLER,
+    LOCAL_CALLER,
+    SOCKET_CALLER,
+    UNKNOWN_CALLER,
+    Access,
+    Caller,
+    host_and_port,
+)
 from wakeful.server.http.logins import COOKIE, Logins
+from wakeful.server.http.own_tokens import NO_RECEIPT, OwnTokens
 from wakeful.server.http.problems import Refused
-from wakeful.server.http.roles import CALENDAR
 
 WRONG_MAX: Final = 10
 WRONG_WITHIN: Final[Duration] = MINUTE
@@ -38,8 +50,9 @@ WRONG_ON_SOCKET: Final = "this token is not valid, or its run has ended; the Uni
 MISIDENTIFIED: Final = f"this token is not valid; {UNIDENTIFIED}"
 
 UNKNOWN_PEER: Final = (
-    "the process that opened this connection has ended or cannot be seen, so its rights are unknown; keep it running "
-    "until it has the response, or use the TCP address with a token"
+    "the process that opened this connection has ended, or cannot be seen from here (as in another container), so it "
+    "may only read; send a token: Authorization: Bearer TOKEN (for the command line: WAKEFUL_TOKEN). The owner's is in "
+    "the file `token` of the daemon's home folder"
 )
 
 WRONG_KEY: Final = "this key is not valid, or was renewed; `wakeful calendar` prints the current address"
@@ -47,11 +60,13 @@ WRONG_KEY: Final = "this key is not valid, or was renewed; `wakeful calendar` pr
 RunCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 """The caller whose run this token belongs to, while that run is running."""
 
-PeerCaller: TypeAlias = Callable[[int], Awaitable[Caller | None]]
-"""The caller whose run, of an agent or of a command that an agent scheduled, has this process session."""
+PeerCaller: TypeAlias = Callable[[Ancestry], Awaitable[Caller | None]]
+"""The caller whose run, or other program of the daemon, a process descends from. None: a process of the owner."""
 
 PEER: Final = "peer_pid"
-"""In the state of a request on the socket: the process that sent it."""
+"""In the state of a request on the socket: the process that opened it, where the system tells; 0 if it is hidden."""
+CONNECTION: Final = "connection"
+"""In the state of a request over TCP: its connection."""
 
 
 class Authentication:
@@ -66,6 +81,7 @@ class Authentication:
         run_caller: RunCaller | None = None,
         peer_caller: PeerCaller | None = None,
         is_calendar_key: Callable[[str], Awaitable[bool]] | None = None,
+        own_tokens: OwnTokens | None = None,
     ) -> None:
         self._access = access
         self._monotonic = monotonic
@@ -73,6 +89,7 @@ class Authentication:
         self._run_caller = run_caller
         self._peer_caller = peer_caller
         self._is_calendar_key = is_calendar_key
+        self._own_tokens = own_tokens
         self._wrong: OrderedDict[str, list[int]] = OrderedDict()
 
     async def caller(self, scope: Scope, headers: Headers) -> Caller | None:
@@ -90,19 +107,50 @@ class Authentication:
             return LOCAL_CALLER
         return await self._by_cookie(scope, headers)
 
+    def check_own_token(self, scope: Scope, headers: Headers) -> None:
+        """Check the token of a receipt or a hook. A right one is always accepted: it is random, so the limit is there
+        for what wrong ones cost, and a remote agent may post its receipts too late."""
+        wrong = NO_RECEIPT if self._own_tokens is None else self._own_tokens.wrong(scope, headers)
+        if wrong is None:
+            return
+        client = client_of(scope, headers, self._access())
+        self.count_wrong(scope, f"{client} with tokens of runs or hooks")
+        raise Refused(401, wrong, headers={"WWW-Authenticate": "Bearer"})
+
+    def refuse_login(self, scope: Scope, headers: Headers) -> None:
+        """Before a login from an address that sent too many wrong codes or tokens."""
+        client = client_of(scope, headers, self._access())
+        if not is_unix(scope) and self._is_limited(client) and not is_loopback(client):
+            raise _too_many()
+
+    def wrong_login(self, scope: Scope, headers: Headers) -> None:
+        """After a login with a wrong code or token."""
+        self.count_wrong(scope, client_of(scope, headers, self._access()))
+
+    def count_wrong(self, scope: Scope, client: str) -> None:
+        """Count a wrong token; raises 429 if there were too many. The socket's users are not strangers."""
+        if is_unix(scope):
+            return
+        is_limited = self._is_limited(client)
+        self._count_wrong(client)
+        if is_limited:
+            raise _too_many()
+
     async def _on_socket(self, scope: Scope, headers: Headers) -> Caller:
-        """The caller on the Unix socket. From the processes of an agent's run it only has that run's rights, and with a
-        token only those of the token: whoever sends one does not ask for more."""
-        run = await self._run_of_peer(scope)
+        """The caller on the Unix socket. What an agent's run started has that run's rights, whatever it sends. For
+        others, a token gives its own rights: whoever sends one does not ask for more."""
+        found = await self._by_descent(scope)
+        if found.role in ("agent", "run"):
+            return found
         authorization, agent = headers.get("authorization"), headers.get(AS_AGENT)
-        if run is None and authorization is not None:
+        if authorization is not None:
             caller = self._access().caller_of(authorization) or await self._run(authorization)
             if caller is None:
                 raise Refused(401, WRONG_ON_SOCKET, headers={"WWW-Authenticate": "Bearer"})
             return caller
-        if run is None and agent is not None:
+        if agent is not None and found is not UNKNOWN_CALLER:
             return Caller("agent", f"socket as {agent[:80]}", agent=agent[:80])
-        return run or SOCKET_CALLER
+        return found
 
     async def _bearer(self, access: Access, authorization: str, client: str) -> Caller | None:
         is_limited = self._is_limited(client)
@@ -132,16 +180,16 @@ class Authentication:
             return None
         return await self._run_caller(token.strip())
 
-    async def _run_of_peer(self, scope: Scope) -> Caller | None:
-        """The agent's run whose process session the caller belongs to: an agent that drops its token stays itself."""
+    async def _by_descent(self, scope: Scope) -> Caller:
+        """The caller by what its process descends from: an agent that drops its token, or leaves the session of its
+        run, stays itself."""
         peer = scope.get("state", {}).get(PEER)
-        if peer is None or self._peer_caller is None:
-            return None
-        try:
-            session = os.getsid(peer)
-        except OSError:  # it has ended, or is hidden: it may belong to an agent's run
-            raise Refused(403, UNKNOWN_PEER) from None
-        return None if session == os.getsid(0) else await self._peer_caller(session)
+        if peer is None or self._peer_caller is None or peer == os.getpid():
+            return SOCKET_CALLER
+        ancestry = await in_thread(partial(ancestry_of, peer), name="peer") if peer else None
+        if ancestry is None:
+            return UNKNOWN_CALLER
+        return await self._peer_caller(ancestry) or SOCKET_CALLER
 
     async def _by_cookie(self, scope: Scope, headers: Headers) -> Caller | None:
         value = cookie_of(headers)

@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from wakeful.core.errors import FieldError
 from wakeful.core.time.instants import MINUTE, SECOND, Duration
 from wakeful.ports.store import StoreUnavailable
+from wakeful.server.http.access import caller_of
 from wakeful.server.http.kept_responses import KeptAnswers, KeptResponse
-from wakeful.server.http.middleware import caller_of
 from wakeful.server.http.problems import Problem, Refused, refusal_of, unavailable
 
 log = logging.getLogger("wakeful.server.http")

@@ -13,5 +13,5 @@ class JsonText(Response):
 
     media_type = "application/json"
 
-    def __init__(self, text: str, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(self, text: str | bytes, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text, status, headers)

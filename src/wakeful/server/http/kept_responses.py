@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 
 from starlette.types import Message
 
-from wakeful.app import Wakeful
+from wakeful.api.python import Wakeful
 from wakeful.core.time.instants import DAY, SECOND, Duration, Instant
-from wakeful.ports.store import Answer, StoreUnavailable, Tx
+from wakeful.ports.store import StoreUnavailable, Tx
+from wakeful.server.http.kept_rows import Answer, Answers
 
 log = logging.getLogger("wakeful.server.http")
 
@@ -46,20 +47,20 @@ class KeptAnswers:
 
     async def begin(self, key: str) -> KeptResponse | bool:
         """The response stored under this key within the last day; else whether this process may execute the request."""
-        now = self._app.moment().now
-        kept = await self._app.store.read(lambda tx: _get(tx, key, now))
+        now = self._app._moment().now
+        kept = await self._app._store.read(lambda tx: _get(tx, key, now))
         if kept is not None:
             return kept
 
         def begin(tx: Tx) -> KeptResponse | bool:
-            if not tx.answers.begin(key, self._asker, now=now, until=now + HELD_FOR):
+            if not tx[Answers].begin(key, self._asker, now=now, until=now + HELD_FOR):
                 return False
             if (meanwhile := _get(tx, key, now)) is None:
                 return True
-            tx.answers.release(key, self._asker)
+            tx[Answers].release(key, self._asker)
             return meanwhile
 
-        return await self._app.store.write(begin)
+        return await self._app._store.write(begin)
 
     @asynccontextmanager
     async def held(self, key: str) -> AsyncIterator[None]:
@@ -71,17 +72,17 @@ class KeptAnswers:
             renewing.cancel()
             await asyncio.wait([renewing])
             try:
-                await self._app.store.write(lambda tx: tx.answers.release(key, self._asker))
+                await self._app._store.write(lambda tx: tx[Answers].release(key, self._asker))
             except StoreUnavailable as error:  # the claim expires by itself
                 log.debug("the Idempotency-Key %r could not be released now: %s", key, error)
 
     async def _renew(self, key: str) -> None:
         while True:
             await self._app.sleep(HELD_AGAIN)
-            now = self._app.moment().now
+            now = self._app._moment().now
             until = now + HELD_FOR
             try:
-                await self._app.store.write(lambda tx: tx.answers.begin(key, self._asker, now=now, until=until))  # noqa: B023 - awaited where it is made
+                await self._app._store.write(lambda tx: tx[Answers].begin(key, self._asker, now=now, until=until))  # noqa: B023 - awaited where it is made
             except StoreUnavailable as error:
                 log.debug("the claim on the Idempotency-Key %r could not be renewed: %s", key, error)
 
@@ -91,22 +92,22 @@ class KeptAnswers:
 
     async def keep(self, key: str, kept: KeptResponse) -> None:
         """Store the response."""
-        now = self._app.moment().now
+        now = self._app._moment().now
         text = _text(kept.messages)
         row = Answer(key, kept.fingerprint, text, len(text.encode()), now)
         is_pruning = self._count % PRUNE_EVERY == 0
         self._count += 1
 
         def keep(tx: Tx) -> None:
-            tx.answers.put(row)
+            tx[Answers].put(row)
             if is_pruning:
-                tx.answers.prune(before=now - KEPT_FOR, most=KEPT_MAX, size_max=KEPT_BYTES_MAX)
+                tx[Answers].prune_to(before=now - KEPT_FOR, most=KEPT_MAX, size_max=KEPT_BYTES_MAX)
 
-        await self._app.store.write(keep)
+        await self._app._store.write(keep)
 
 
 def _get(tx: Tx, key: str, now: Instant) -> KeptResponse | None:
-    row = tx.answers.get(key)
+    row = tx[Answers].get(key)
     if row is None or row.answered_at <= now - KEPT_FOR:
         return None
     return KeptResponse(row.fingerprint, _messages(row.answer))

@@ -6,13 +6,15 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any, Final
 
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from wakeful.app import Wakeful
-from wakeful.app.agent_tools import ToolResult, call_tool
+from wakeful.api.python import Wakeful
+from wakeful.api.tools import ToolResult, call_tool
 from wakeful.integrations.system.threads import in_thread
 from wakeful.server.http.actors import actor_of
 from wakeful.server.http.problems import Problem
+from wakeful.server.http.serving import Api
 
 NOT_INSTALLED: Final = "MCP needs the package mcp; install it with: pip install 'wakeful[mcp]', and restart the daemon"
 NOT_AN_AGENT: Final = (
@@ -28,6 +30,11 @@ def is_installed() -> bool:
 
 def _load() -> None:
     importlib.import_module("wakeful.server.mcp.tools_server")
+
+
+async def respond_to_mcp(api: Api, _request: Request) -> ASGIApp:
+    """The transport reads the request itself."""
+    return api.mcp
 
 
 class McpEndpoint:

@@ -3,38 +3,52 @@
 A page on the internet can make a browser send requests to this machine, and can make its own name point to it. So the
 `Host` must be one of ours, and an `Origin`, which browsers add and scripts cannot change, must be the page we serve.
 Then the caller is identified, before routing, and its role is checked. A few requests are in progress at a time
-(`places`). Bodies are counted as they arrive, so that nothing above the limit is held in memory. Errors from the routes
-become problem responses.
+(`places`). Bodies are counted as they arrive, so that nothing above the limit is held in memory; without authentication
+that limit is small. Errors from the routes become problem responses.
 """
 
 import logging
-import re
-from collections.abc import Callable
 from typing import Final
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wakeful.ports.store import StoreUnavailable
 from wakeful.server.http import roles
-from wakeful.server.http.access import Access, Caller, host_and_port, origin_of
-from wakeful.server.http.authentication import UNIDENTIFIED, Authentication, is_unix
+from wakeful.server.http.access import (
+    UNKNOWN_CALLER,
+    Access,
+    Caller,
+    host_and_port,
+    origin_of,
+)
+from wakeful.server.http.authentication import (
+    CONNECTION,
+    UNIDENTIFIED,
+    UNKNOWN_PEER,
+    client_of,
+    is_unix,
+)
+from wakeful.server.http.connections import Connections
+from wakeful.server.http.own_tokens import has_own_token, is_receipt
 from wakeful.server.http.places import Place, Places
 from wakeful.server.http.problems import Problem, Refused, failed, stopping
 from wakeful.server.http.refused_bodies import RefusedBody
+from wakeful.server.http.roles import OPEN
+from wakeful.server.http.serving import Api
 from wakeful.server.page import PREFIX
 
 log = logging.getLogger("wakeful.server.http")
 
-BODY_MAX: Final = 1_048_576
-LOGIN: Final = "/login"
-WITHOUT_TOKEN: Final = frozenset({"/", "/healthz", "/readyz", "/logout"})
 VERDICTS: Final = frozenset({"/healthz", "/readyz"})
 """Served under any `Host`, and while the daemon starts or stops."""
-# Match the whole path: a schedule may be called `receipt`.
-RECEIPT: Final = re.compile(r"/api/runs/[0-9]+/receipt", re.ASCII)
-HOOK: Final = re.compile(r"/api/hooks/[^/]+")
+STRANGERS_BODY_MAX: Final = 65_536
+"""Bytes of a body before the request is authenticated."""
+AUTHENTICATED: Final = "is_authenticated"
+FORGET: Final = "forget_stranger"
+CROWDED: Final = "too many requests without authentication are in progress from this address; try again later"
 
 
 class Middleware:
@@ -43,33 +57,46 @@ class Middleware:
     def __init__(
         self,
         inner: ASGIApp,
-        *,
-        access: Callable[[], Access],
-        authentication: Authentication,
-        body_max: Callable[[], int],
-        is_open: Callable[[], bool],
+        api: Api,
     ) -> None:
+        serving = api.serving
         self._inner = inner
-        self._access = access
-        self._authentication = authentication
-        self._body_max = body_max
-        self._is_open = is_open
+        self._access = serving.access
+        self._authentication = api.authentication
+        self._body_max = serving.body_max
+        self._is_open = api.is_open
+        self._connections = serving.connections
         self._places = Places()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
+        with _Stranger(scope, self._connections, self._access()) as stranger:
+            if not stranger.is_welcome:
+                await Problem(429, CROWDED, headers={"Retry-After": "5"})(scope, receive, send)
+                return
+            await self._placed(scope, receive, send)
+
+    async def _placed(self, scope: Scope, receive: Receive, send: Send) -> None:
         place = await self._places.take()
         try:
             headers, way = Headers(scope=scope), RefusedBody(receive, send)
             refusal = await self._refusal(scope, headers)
             if refusal is not None:
+                place.leave()  # after a 413, what the client still sends is thrown away
                 await refusal(scope, way.receive, way.send)
                 return
-            await self._guarded(scope, _counted(way.receive, self._body_max()), way.send, place)
+            receive = way.receive if is_authenticated(scope) else _outside(way.receive, place)
+            await self._guarded(scope, _counted(receive, self._body_limit(scope)), way.send, place)
+        except ClientDisconnect:
+            pass  # nobody is left to respond to
         finally:
             place.leave()
+
+    def _body_limit(self, scope: Scope) -> int:
+        body_max = self._body_max()
+        return body_max if is_authenticated(scope) else min(body_max, STRANGERS_BODY_MAX)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Why the request is refused; None if it may proceed. The caller is stored in the scope."""
@@ -81,25 +108,31 @@ class Middleware:
             foreign = foreign or self._foreign_origin(scope, headers)
             if foreign is not None:
                 return Problem(403, foreign)
-        is_receipt = (
-            scope["method"] == "POST" and RECEIPT.fullmatch(path) is not None
-        )  # authenticated by the run's own token
-        is_hook = scope["method"] == "POST" and HOOK.fullmatch(path) is not None  # authenticated by the hook's token
-        if not (is_receipt or is_hook):
+        if has_own_token(scope):
+            refused = self._with_own_token(scope, headers)
+        else:
             refused = await self._unauthorized(scope, headers)
-            if refused is not None:
-                return refused
-        if not self._is_open() and path not in VERDICTS and not is_receipt:
+        if refused is not None:
+            return refused
+        if not self._is_open() and path not in VERDICTS and not is_receipt(scope):
             return stopping()
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
             return Problem(400, f"Content-Length {length[:40]!r} is not a number")
-        body_max = self._body_max()
+        body_max = self._body_limit(scope)
         return too_large(body_max).problem() if int(length[:20]) > body_max else None
+
+    def _with_own_token(self, scope: Scope, headers: Headers) -> Response | None:
+        try:
+            self._authentication.check_own_token(scope, headers)
+        except Refused as refused:
+            return refused.problem()
+        _authenticate(scope)
+        return None
 
     async def _unauthorized(self, scope: Scope, headers: Headers) -> Response | None:
         path, method = scope["path"], scope["method"]
-        is_public = path in WITHOUT_TOKEN or path.startswith(PREFIX) or (path == LOGIN and method == "POST")
+        is_public = path in OPEN or path.startswith(PREFIX)
         caller: Caller | None = None
         try:
             caller = await self._authentication.caller(scope, headers)
@@ -110,15 +143,17 @@ class Middleware:
             if not is_public:
                 return Problem(503, f"the store cannot be read: {error}", headers={"Retry-After": "5"})
         scope.setdefault("state", {})["caller"] = caller
+        if caller is not None:
+            _authenticate(scope)
         if is_public:
             return None
         if caller is None:
             return Problem(401, UNIDENTIFIED, headers={"WWW-Authenticate": "Bearer"})
         forbidden = roles.refusal(caller, method, path)
+        if forbidden is not None and caller is UNKNOWN_CALLER:
+            return Problem(401, UNKNOWN_PEER, headers={"WWW-Authenticate": "Bearer"})
         if forbidden is not None and path.startswith("/api/approvals/"):
             log.warning("a decision on a proposal by %s was refused: %s", caller.name, forbidden)
-        if forbidden is None:
-            scope["path"] = roles.path_for(caller, path)
         return None if forbidden is None else Problem(403, forbidden)
 
     def _foreign_host(self, scope: Scope, headers: Headers) -> str | None:
@@ -156,17 +191,72 @@ class Middleware:
 
         try:
             await self._inner(scope, receive, noted)
+        except ClientDisconnect:
+            raise
         except Exception:
-            log.exception("%s %s failed", scope["method"], scope["path"])
+            log.exception("%s %r failed", scope["method"], scope["path"])
             if is_begun:
                 raise  # part of the response was sent; the server closes the connection
             await failed()(scope, receive, send)
+
+
+class _Stranger:
+    """A request through a trusted proxy is counted for the address that it is forwarded for, until it is
+    authenticated or has ended. Other requests are counted by their connections."""
+
+    def __init__(self, scope: Scope, connections: Connections | None, access: Access) -> None:
+        self._scope = scope
+        self._connections = connections
+        peer = scope.get("client")
+        is_forwarded = connections is not None and peer is not None and access.trusts(str(peer[0]))
+        self._client = client_of(scope, Headers(scope=scope), access) if is_forwarded else None
+        self.is_welcome = True
+
+    def __enter__(self) -> "_Stranger":
+        if self._connections is not None and self._client is not None:
+            self.is_welcome = self._connections.begins(self._client)
+            self._scope.setdefault("state", {})[FORGET] = self.forget
+        return self
+
+    def forget(self) -> None:
+        """It is authenticated, or has ended: calling it twice is harmless."""
+        client, self._client = self._client, None
+        if self._connections is not None and client is not None and self.is_welcome:
+            self._connections.ends(client)
+
+    def __exit__(self, *_: object) -> None:
+        self.forget()
+
+
+def _authenticate(scope: Scope) -> None:
+    """Note that the request is authenticated: its budget is not a stranger's any longer."""
+    state = scope.setdefault("state", {})
+    state[AUTHENTICATED] = True
+    connection, forget = state.get(CONNECTION), state.get(FORGET)
+    if connection is not None:
+        connection.authenticated()
+    if forget is not None:
+        forget()
+
+
+def is_authenticated(scope: Scope) -> bool:
+    """Whether the request came with a valid token or session, or needs none."""
+    return is_unix(scope) or bool(scope.get("state", {}).get(AUTHENTICATED))
 
 
 def too_large(body_max: int) -> Refused:
     """A body over the limit; the connection is closed, so that the rest need not be read."""
     text = f"the body is larger than {body_max} bytes; send less, or raise body_max under [limits]"
     return Refused(413, text, headers={"Connection": "close"})
+
+
+def _outside(receive: Receive, place: Place) -> Receive:
+    """The body as it arrives; the request has no place while it waits for it."""
+
+    async def outside() -> Message:
+        return await place.without(receive())
+
+    return outside
 
 
 def _counted(receive: Receive, body_max: int) -> Receive:
@@ -182,12 +272,6 @@ def _counted(receive: Receive, body_max: int) -> Receive:
         return message
 
     return counted
-
-
-def caller_of(scope: Scope) -> Caller | None:
-    """The caller of a request that has passed the middleware."""
-    caller: Caller | None = scope.get("state", {}).get("caller")
-    return caller
 
 
 def _hosts(scope: Scope, headers: Headers, access: Access) -> list[str]:

@@ -1,52 +1,48 @@
-"""`/`: the page, its files, and the list of API routes."""
+"""`/`: the page and its files; `/api/routes` and `/api/openapi.json`: what routes there are."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Final
 
-from fastapi import APIRouter
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import Response
 
+from wakeful.api.parameters import Param
 from wakeful.core.refusals import NotFound
-from wakeful.server.http.requests import new_router
-from wakeful.server.http.shapes import Shape, answer, problems
-from wakeful.server.page import HEADERS, PAGE, PREFIX, File, read_files
+from wakeful.core.returned import returned
+from wakeful.features.schedules.views import encode
+from wakeful.server.http.json_text import JsonText
+from wakeful.server.http.serving import Api
+from wakeful.server.page import HEADERS, PAGE, File, read_files
 
 
-class RouteList(Shape):
+@dataclass(frozen=True, slots=True)
+class RouteList:
     """The paths of all routes of the API."""
 
-    paths: list[str]
+    paths: Sequence[str]
 
 
-def routes(paths: Callable[[], list[str]]) -> APIRouter:
-    """The page. Its files are not part of the API, so OpenAPI does not list them."""
-    router = new_router(tags=["daemon"])
+ROUTES: Final = returned(RouteList)
 
-    @router.get(
-        "/",
-        summary="The page",
-        response_class=HTMLResponse,
-        responses={200: {"description": "The page.", "content": {"text/html": {}}}, **problems()},
-    )
-    async def get_page(request: Request) -> Response:
-        return _sent(read_files()[PAGE], request)
 
-    @router.get(
-        "/api/routes",
-        summary="Which routes this daemon has",
-        responses={200: answer(RouteList, "Their paths; OpenAPI describes them."), **problems()},
-    )
-    async def get_routes() -> Response:
-        return JSONResponse({"paths": paths()})
+async def get_page(_api: Api, request: Request) -> Response:
+    return _sent(read_files()[PAGE], request)
 
-    @router.get(f"{PREFIX}{{path:path}}", include_in_schema=False)
-    async def get_file(path: str, request: Request) -> Response:
-        file = read_files().get(path)
-        if file is None:
-            raise NotFound("the page has no such file")
-        return _sent(file, request)
 
-    return router
+async def get_routes(api: Api, _request: Request) -> Response:
+    return JsonText(encode(ROUTES.write(RouteList(api.paths()))))
+
+
+async def get_document(api: Api, _request: Request) -> Response:
+    return JsonText(api.document())
+
+
+async def get_file(_api: Api, request: Request, *, path: Annotated[str, Param(where="path")]) -> Response:
+    file = read_files().get(path)
+    if file is None:
+        raise NotFound("the page has no such file")
+    return _sent(file, request)
 
 
 def _sent(file: File, request: Request) -> Response:

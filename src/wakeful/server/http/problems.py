@@ -5,26 +5,25 @@ so the message they depend on appears in it alone and verbatim.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
-from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from wakeful.app import Wakeful
+from wakeful.api.channels import NoAgentForMessages
+from wakeful.api.python import Wakeful
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
-from wakeful.core.refusals import Conflict, NotFound
+from wakeful.core.refusals import Conflict, NotFound, Stale
+from wakeful.features.schedules.checks import MINIMUM_INTERVAL, MINIMUM_INTERVAL_CURE
 from wakeful.ports.store import StoreUnavailable
 
 log = logging.getLogger("wakeful.server.http")
 
 MEDIA_TYPE: Final = "application/problem+json"
-MINIMUM_INTERVAL: Final = "Minimum interval is "
 
 
 class Refused(Exception):
@@ -67,42 +66,35 @@ class Problem(JSONResponse):
         super().__init__(content, status, dict(headers or {}))
 
 
-def install(api: FastAPI, app: Wakeful) -> None:
-    """Turn every exception raised by a route into a problem response."""
+def handlers_of(app: Wakeful) -> dict[Any, Any]:
+    """Functions that turn every exception raised by a route into a problem response, by its class."""
 
-    @api.exception_handler(Invalid)
-    async def invalid(_: Request, error: Invalid) -> Problem:
-        return refusal_of(error.errors)
-
-    @api.exception_handler(RequestValidationError)
-    async def unreadable(_: Request, error: RequestValidationError) -> Problem:
-        return refusal_of(_parameter_errors(error.errors()))
-
-    @api.exception_handler(NotFound)
-    async def missing(_: Request, error: NotFound) -> Problem:
-        return Problem(404, str(error))
-
-    @api.exception_handler(Conflict)
-    async def conflict(_: Request, error: Conflict) -> Problem:
-        return Problem(409, str(error))
-
-    @api.exception_handler(Refused)
-    async def refused(_: Request, error: Refused) -> Problem:
-        return error.problem()
-
-    @api.exception_handler(StoreUnavailable)
-    async def without_store(_: Request, error: StoreUnavailable) -> Problem:
-        return unavailable(error)
-
-    @api.exception_handler(HTTPException)
-    async def unrouted(request: Request, error: HTTPException) -> Problem:
-        return Problem(error.status_code, _unrouted(request, error.status_code), headers=error.headers)
-
-    @api.exception_handler(RuntimeError)
-    async def broken(_: Request, error: RuntimeError) -> Problem:
-        if app.is_started:
+    def stopped(_: Request, error: Exception) -> Problem:
+        if app._is_started:
             raise error
         return stopping()
+
+    responses: Mapping[Any, Callable[[Request, Any], Problem]] = {
+        Invalid: lambda _, error: refusal_of(error.errors),
+        NotFound: lambda _, error: Problem(404, str(error)),
+        Conflict: lambda _, error: Problem(409, str(error)),
+        Stale: lambda _, error: Problem(412, str(error), headers={} if error.tag is None else {"ETag": error.tag}),
+        Refused: lambda _, error: error.problem(),
+        NoAgentForMessages: lambda _, error: Problem(503, str(error)),
+        StoreUnavailable: lambda _, error: unavailable(error),
+        HTTPException: _unrouted,
+        RuntimeError: stopped,
+    }
+    return {kind: _awaited(respond) for kind, respond in responses.items()}
+
+
+def _awaited(respond: Callable[[Request, Any], "Problem"]) -> Callable[[Request, Any], Awaitable["Problem"]]:
+    """A plain function would be called in another thread."""
+
+    async def handle(request: Request, error: Any) -> Problem:
+        return respond(request, error)
+
+    return handle
 
 
 def refusal_of(errors: Sequence[FieldError]) -> Problem:
@@ -127,25 +119,16 @@ def failed() -> Problem:
 
 def _one_line(text: str, errors: Sequence[FieldError]) -> str:
     known = next((error.message for error in errors if error.message.startswith(MINIMUM_INTERVAL)), None)
-    return known or " ".join(text.split())
+    return " ".join(text.split()) if known is None else known.removesuffix(MINIMUM_INTERVAL_CURE)
 
 
-def _parameter_errors(errors: Iterable[Any]) -> list[FieldError]:
-    """FastAPI's error about a parameter, in our shape."""
-    listed = []
-    for error in errors:
-        name = str(error["loc"][-1])
-        message = str(error["msg"]).removeprefix("Value error, ")
-        given = "" if error["type"] == "missing" else f"{shown(error.get('input'))}: "
-        listed.append(FieldError(name, f"{given}{message[:1].lower()}{message[1:]}"))
-    return listed
-
-
-def _unrouted(request: Request, status: int) -> str:
-    match status:
+def _unrouted(request: Request, error: Any) -> Problem:
+    """No route has this path, or this method."""
+    match error.status_code:
         case 404:
-            return f"there is nothing at {shown(request.url.path)}; see /api/openapi.json"
+            text = f"there is nothing at {shown(request.url.path)}; see /api/openapi.json"
         case 405:
-            return f"{request.method} is not allowed at {shown(request.url.path)}; see /api/openapi.json"
+            text = f"{request.method} is not allowed at {shown(request.url.path)}; see /api/openapi.json"
         case _:
-            return HTTPStatus(status).phrase.lower()
+            text = HTTPStatus(error.status_code).phrase.lower()
+    return Problem(error.status_code, text, headers=error.headers)

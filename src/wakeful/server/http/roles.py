@@ -2,97 +2,49 @@
 
 `read` may read all except the logins, `admin` may do everything. `operate` may also act on what exists (run, pause,
 resume, cancel, retry, acknowledge, test), but not define or remove anything. A run's token and an agent's token may
-report and wake, and reach the agent's own schedules: their requests to `/api/schedule` go to separate routes.
+report and wake, and reach the agent's own schedules: an operation that they may ask for looks a name up among these.
 
-Every route that changes something is listed with its minimum role; one that is not listed needs `admin`.
+The minimum roles are those of the two tables: of operations, and of plain routes. What is in neither needs `admin`.
 """
 
 import re
-from typing import Final, Literal, TypeAlias
+from typing import Final
 
+from wakeful.api.nouns import NOUNS
+from wakeful.api.operation import operations_of
+from wakeful.api.planned import CALENDAR
 from wakeful.server.http.access import Caller
-
-Least: TypeAlias = Literal["agent", "operate", "admin", "own"]
-"""The minimum role of a route. `own`: it has its own authentication, such as the token of a run or a hook."""
+from wakeful.server.http.plain import Least
+from wakeful.server.http.plain_routes import PLAIN
 
 _READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 
+ALL: Final = [one for noun in NOUNS.values() for one in operations_of(noun)]
+
+
+def _of(route: str) -> str:
+    return re.sub(r"\{\w+\}", "[^/]+", route)
+
+
 WRITING: Final[dict[str, Least]] = {
-    "POST /api/wake": "agent",
-    "POST /api/tools/{name}": "agent",
-    "POST /mcp": "agent",
-    "DELETE /mcp": "agent",
-    "POST /api/approvals/{id}": "admin",
-    "POST /api/agents/{name}/test": "operate",
-    "POST /api/alerts/{id}/acknowledge": "operate",
-    "POST /api/budget/{agent}/release": "operate",
-    "POST /api/channels/{name}/test": "operate",
-    "POST /api/deliveries/{id}/retry": "operate",
-    "POST /api/heartbeat/pause": "operate",
-    "POST /api/heartbeat/resume": "operate",
-    "POST /api/inbox/read": "operate",
-    "POST /api/inbox/{id}/read": "operate",
-    "POST /api/pause": "operate",
-    "POST /api/resume": "operate",
-    "POST /api/runs/{id}/cancel": "operate",
-    "POST /api/runs/{id}/replay": "operate",
-    "POST /api/replay": "operate",
-    "POST /api/schedule/{slug}/acknowledge": "operate",
-    "POST /api/schedule/{slug}/backfill": "operate",
-    "DELETE /api/schedule/{slug}/backfill": "operate",
-    "POST /api/schedule/{slug}/pause": "operate",
-    "POST /api/schedule/{slug}/resume": "operate",
-    "POST /api/schedule/{slug}/run": "operate",
-    "POST /api/simulate": "operate",
-    "POST /api/slots/{name}/poll": "operate",
-    "POST /api/slots/{name}/resume": "operate",
-    "POST /api/slots/{name}/wake": "operate",
-    "POST /api/workflows/{id}/pause": "operate",
-    "POST /api/workflows/{id}/resume": "operate",
-    "POST /api/workflows/{id}/run": "operate",
-    "POST /api/workflows/{id}/runs/{run}/resolve": "operate",
-    "POST /api/workflows/{id}/topics/{topic}/replay": "operate",
-    "POST /api/workflows/{id}/topics/{topic}/skip": "operate",
-    "POST /api/apply": "admin",
-    "POST /api/channels/{name}/messages": "admin",
-    "POST /api/channels/{name}/touch": "admin",
-    "PUT /api/budget": "admin",
-    "POST /api/deliveries": "admin",
-    "DELETE /api/deliveries/{id}": "admin",
-    "DELETE /api/inbox/{id}": "admin",
-    "POST /api/import": "admin",
-    "POST /api/calendar/key": "admin",
-    "POST /api/login-codes": "admin",
-    "DELETE /api/logins": "admin",
-    "PUT /api/schedule/{slug}": "admin",
-    "PATCH /api/schedule/{slug}": "admin",
-    "DELETE /api/schedule/{slug}": "admin",
-    "PUT /api/slots/{name}": "admin",
-    "PATCH /api/slots/{name}": "admin",
-    "DELETE /api/slots/{name}": "admin",
-    "PUT /api/workflows/{id}": "admin",
-    "PATCH /api/workflows/{id}": "admin",
-    "DELETE /api/workflows/{id}": "admin",
-    "POST /api/workflows/{id}/topics/{topic}/messages": "admin",
-    "POST /api/hooks/{name}": "own",
-    "POST /api/runs/{id}/receipt": "own",
-    "POST /login": "own",
-    "POST /logout": "own",
+    **{one.route: one.least for one in PLAIN if not one.route.startswith("GET")},
+    **{one.route: one.least for one in ALL if one.method not in _READING and one.least != "read"},
 }
 
-OWN: Final = "/api/own"
-"""Where agents' requests to `/api/schedule` go."""
-
-OWN_ROUTES: Final = re.compile(
-    r"GET /mcp|GET /api/schedule|(GET|PUT|DELETE) /api/schedule/[^/]+"
-    r"|POST /api/schedule/[^/]+/(pause|resume)|GET /api/schedule/[^/]+/(why|next|runs)"
+AGENTS: Final = re.compile(
+    "|".join(
+        [
+            *(_of(one.route) for one in PLAIN if one.least == "agent"),
+            *(_of(one.route) for one in ALL if one.is_for_agents),
+        ]
+    )
 )
 """Other routes that an agent may use, for its own schedules."""
 
-CALENDAR: Final = "/api/calendar.ics"
-"""The feed; its key permits nothing else."""
+OPEN: Final = frozenset(one.route.partition(" ")[2] for one in PLAIN if one.least == "open")
+"""Paths that need no token; the page's files are known by their prefix."""
 
-ONLY_ADMIN: Final = frozenset({"/api/login-codes", "/api/logins", "/api/calendar/key"})
+ONLY_ADMIN: Final = frozenset(one.path for one in ALL if one.method in _READING and one.least == "admin")
 """Reading these would give more rights than `read` has."""
 
 
@@ -108,7 +60,7 @@ _WAKING: Final = _pattern(frozenset({"agent"}))
 def refusal(caller: Caller, method: str, path: str) -> str | None:
     """Why the caller may not send this request; None if it may."""
     request = f"{method} {path}"
-    if WRITING.get(request) == "own":
+    if WRITING.get(request) in ("own", "open"):
         return None
     match caller.role:
         case "admin":
@@ -117,23 +69,23 @@ def refusal(caller: Caller, method: str, path: str) -> str | None:
             return None
         case "read" if _reads(method, path):
             return None
-        case "agent" | "run" if _WAKING.fullmatch(request) or OWN_ROUTES.fullmatch(request):
+        case "agent" | "run" if _WAKING.fullmatch(request) or AGENTS.fullmatch(request):
             return None
-        case "calendar" if method in _READING and path == CALENDAR:
+        case "calendar" if method in _READING and path == CALENDAR:  # the key of the feed permits nothing else
             return None
         case "run":
             return (
                 "a run's token may report its run, wake the heartbeat, and use its agent's own schedules, nothing "
                 "else; a person has to do this"
             )
+        case "operate" if caller.is_process:
+            return (
+                f"this process belongs to {caller.name}, so it may read everything and operate what exists (run, "
+                f"pause, resume, cancel, retry, acknowledge, test); {method} {path[:200]} needs a person, or a token "
+                "that permits it"
+            )
         case role:
             return f"the token '{caller.name}' has the role '{role}', which does not permit {method} {path[:200]}"
-
-
-def path_for(caller: Caller, path: str) -> str:
-    """The route of a request: an agent's own schedules have separate routes."""
-    is_own = caller.role in ("agent", "run") and (path == "/api/schedule" or path.startswith("/api/schedule/"))
-    return f"{OWN}{path.removeprefix('/api')}" if is_own else path
 
 
 def _reads(method: str, path: str) -> bool:

@@ -9,7 +9,9 @@ import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from wakeful.app.agent_tools import INSTRUCTIONS, TOOLS, AgentTool, ToolResult
+from wakeful.api.agent_tools import INSTRUCTIONS
+from wakeful.api.operation import Operation
+from wakeful.api.tools import TOOLS, ToolResult, schema_of, text_of
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Call: TypeAlias = Callable[[Context, str, Mapping[str, Any]], Awaitable[ToolResult]]
@@ -41,18 +43,19 @@ def tools_server(call: Call) -> Server[Any]:
     )
 
 
-def _described(tool: AgentTool) -> types.Tool:
+def _described(tool: Operation[..., Any]) -> types.Tool:
+    hint = tool.about.get("hint")
     return types.Tool(
-        name=tool.name,
-        title=tool.title,
-        description=tool.says,
-        input_schema=tool.schema,
+        name=tool.verb,
+        title=tool.summary,
+        description=text_of(tool),
+        input_schema=schema_of(tool),
         output_schema={"type": "object"},
         annotations=types.ToolAnnotations(
-            title=tool.title,
-            read_only_hint=tool.is_read_only,
-            destructive_hint=tool.is_destructive,
-            idempotent_hint=tool.name != "wake_me",
+            title=tool.summary,
+            read_only_hint=hint == "reads",
+            destructive_hint=hint == "destroys",
+            idempotent_hint=tool.verb != "wake_me",
             open_world_hint=False,
         ),
     )

@@ -54,8 +54,13 @@ def take_definition(tx: Tx, checked: Checked, *, digest: str, enabled: Any, hook
     fate = commands.put_many(tx, [checked], hooks=hooks, now=now)[0]
     if isinstance(fate, Invalid):
         raise fate
-    _note(tx, fate.slug, DEFINITION, KnownText(digest, {"enabled": enabled}))
+    note_definition(tx, fate.slug, digest, enabled)
     return fate
+
+
+def note_definition(tx: Tx, slug: str, digest: str, enabled: Any) -> None:
+    """Record that this file was read, so that it is not taken for an edit again."""
+    _note(tx, slug, DEFINITION, KnownText(digest, {"enabled": enabled}))
 
 
 def last_run_of(value: Any, digest: str, before: Sequence[KnownText], *, now: Instant) -> LastRunEdit:

@@ -21,6 +21,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
 
 BUCKET: Final = "mirror:"
@@ -60,7 +61,7 @@ def remember(tx: Tx, changes: Mapping[str, Known]) -> None:
             kept = {file: written for file, written in changes[slug].items() if written}
             if kept:
                 bucket[slug] = {file: [[text.digest, dict(text.said)] for text in kept[file]] for file in sorted(kept)}
-        tx.meta.set(name, json.dumps(bucket, ensure_ascii=False, separators=(",", ":")))
+        tx[Meta].set(name, json.dumps(bucket, ensure_ascii=False, separators=(",", ":")))
 
 
 def _by_bucket(slugs: Iterable[str]) -> dict[str, list[str]]:
@@ -71,7 +72,7 @@ def _by_bucket(slugs: Iterable[str]) -> dict[str, list[str]]:
 
 
 def _load(tx: Tx, name: str) -> dict[str, Any]:
-    bucket: dict[str, Any] = json.loads(tx.meta.get(name) or "{}")
+    bucket: dict[str, Any] = json.loads(tx[Meta].value(name) or "{}")
     return bucket
 
 

@@ -14,7 +14,7 @@ applied before `start` returns, so that the clock starts with them; nothing is w
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -53,7 +53,8 @@ class Mirror:
     """Mirrors the definitions of one store in one folder. Bound to the event loop it is started on.
 
     `which` schedules have files: agent schedules, all, or none (off). `disk` runs blocking calls; by default in its own
-    thread. `is_watching` notices saved files immediately instead of at the next rescan.
+    thread. `is_watching` notices saved files immediately instead of at the next rescan. `is_trusting` returns whether
+    files are applied even if an agent may have written them.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Mirror:
         on_report: OnReport = to_log,
         disk: Offload | None = None,
         is_watching: bool = True,
+        is_trusting: Callable[[], bool] = lambda: False,
     ) -> None:
         self.folder = Folder(folder)
         self._store = parts.store
@@ -73,7 +75,7 @@ class Mirror:
         self._on_report = on_report
         self._threads = Threads()
         self._disk: Offload = disk or self._threads.run
-        self._syncing = MirrorSync(self.folder, parts, which, self._disk, self._tell)
+        self._syncing = MirrorSync(self.folder, parts, which, self._disk, self._tell, is_trusting)
         self._is_watching = is_watching
         self._watcher: Watcher | None = None
         self._watched: tuple[int, int] | None = None
@@ -278,6 +280,7 @@ class Mirror:
                 self._mark(slug, is_touched=True)
 
     def _cannot_watch(self, reason: str) -> None:
+        self._syncing.lag = RESCAN
         self._tell(
             Report(
                 "trouble", f"the folder cannot be watched, so saved files are noticed only within a minute: {reason}"

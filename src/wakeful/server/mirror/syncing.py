@@ -12,15 +12,24 @@ from functools import partial
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from wakeful.app.bootstrap import Parts
-from wakeful.core.errors import Invalid, refuse
+from wakeful.core.errors import Invalid
+from wakeful.core.schedule.definition_json import decode_definition
 from wakeful.core.time.instants import SECOND, Duration, Instant
+from wakeful.engine.tick_gaps import last_tick
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.approvals import asking
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.commands import Put
-from wakeful.features.schedules.owned import propose_file
+from wakeful.features.schedules.file_proposals import AFTER_RUN, Asking, Waits, propose_definition, propose_run
 from wakeful.ports.store import StoreUnavailable, Tx
-from wakeful.server.mirror.edits import definition_of, last_run_of, take_definition, take_last_run
+from wakeful.server.mirror.edits import (
+    LastRunEdit,
+    definition_of,
+    last_run_of,
+    note_definition,
+    take_definition,
+    take_last_run,
+)
 from wakeful.server.mirror.folder import FileWrite, Folder, FolderContents, MirrorFile, Removal
 from wakeful.server.mirror.known import Known, KnownText, digest_of, recall, remember
 from wakeful.server.mirror.report import OnReport, Report
@@ -64,6 +73,14 @@ class Stored(NamedTuple):
     known: Known
 
 
+class AwaitsPerson(Exception):
+    """An edit that an agent may have made."""
+
+    def __init__(self, waits: Waits) -> None:
+        super().__init__(waits.short)
+        self.waits = waits
+
+
 class Refusal(NamedTuple):
     """A refused edit that waits for its author."""
 
@@ -74,7 +91,17 @@ class Refusal(NamedTuple):
 class MirrorSync:
     """Syncs schedules and their files in batches."""
 
-    def __init__(self, folder: Folder, parts: Parts, which: Which, disk: Offload, tell: OnReport) -> None:
+    def __init__(
+        self,
+        folder: Folder,
+        parts: Parts,
+        which: Which,
+        disk: Offload,
+        tell: OnReport,
+        is_trusting: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._is_trusting = is_trusting
+        self._changed_since: Instant | None = None  # at the start: files may have changed since the last tick
         self._folder = folder
         self._parts = parts
         self._which = which
@@ -82,6 +109,7 @@ class MirrorSync:
         self._tell = tell
         self._settling: dict[Place, tuple[str, int]] = {}
         self.refusals: dict[Place, Refusal] = {}
+        self.lag: Duration = 0  # how much later than it was saved a file may be noticed
         self.trouble: str | None = None  # why files could not be written last time
         self.later: dict[str, int] = {}  # slugs to sync again, and when on the monotonic clock
 
@@ -91,6 +119,7 @@ class MirrorSync:
         wanted = [slug for slug, is_touched in slugs.items() if is_touched or stored[slug].texts or stored[slug].known]
         known = {slug: _digests(stored[slug]) for slug in wanted}
         looked = await self._disk(lambda: self._folder.look(known))
+        self._changed_since = await self._parts.store.read(last_tick) if phase == "start" else None
         if phase != "stop":
             taken = await self._take_all(wanted, looked, stored, phase)
             stored |= await self._ask(taken)
@@ -173,6 +202,8 @@ class MirrorSync:
                     self._refuse(place, digest, file.problem)
                 return False
             await take(file.value, digest)
+        except AwaitsPerson as awaits:
+            self._refuse(place, digest, awaits.waits.text, said=awaits.waits.short)
         except Invalid as invalid:
             self._refuse(place, digest, "\n".join(str(error) for error in invalid.errors))
         except StoreUnavailable:
@@ -187,16 +218,14 @@ class MirrorSync:
         parts, now = self._parts, self._now
         definition = definition_of(value, slug, before, self._which, default_zone=parts.conditions.default_zone)
         checked = check(definition, parts.conditions, now=now)
-        terms, host = parts.self_scheduling.value, socket.gethostname()
-        ask = asking(terms.approvers, parts.apply, terms=parts.terms.value, now=now)
-        proposal = await parts.store.write(
-            lambda tx: propose_file(tx, checked, host=host, terms=terms, ask=ask, now=now)
-        )
-        if proposal is not None:
-            why = f"{proposal.owner} was running when it appeared, so a person has to approve it"
-            status = proposal.status_at(now)
-            cure = f"wakeful approvals approve {proposal.proposal_id}"
-            refuse("", f"{why}: {cure if status == 'pending' else f'it was {status}; change the file to try again'}")
+        if not self._is_trusting():
+            asks = self._asking(now)
+            fate = await parts.store.write(lambda tx: propose_definition(tx, checked, asks, now=now))
+            if isinstance(fate, Waits):
+                raise AwaitsPerson(fate)
+            if not fate:
+                await parts.store.write(lambda tx: note_definition(tx, slug, digest, value.get("enabled")))
+                return
         put: Put = await parts.store.write(
             lambda tx: take_definition(
                 tx, checked, digest=digest, enabled=value.get("enabled"), hooks=parts.hooks, now=now
@@ -212,6 +241,8 @@ class MirrorSync:
     async def _take_last_run(self, slug: str, value: Any, digest: str, *, before: Sequence[KnownText]) -> None:
         now = self._now
         edit = last_run_of(value, digest, before, now=now)
+        if edit.is_forced and not self._is_trusting():
+            edit = await self._approved(slug, edit, now)
         taken = await self._parts.store.write(lambda tx: take_last_run(tx, slug, edit, now=now))
         if edit.is_session_changed:
             session = "a new session" if edit.session_id is None else f"session {edit.session_id}"
@@ -222,6 +253,28 @@ class MirrorSync:
             self._tell(
                 Report("refused", f"nextRun was set to the past, and nothing runs: {taken.refusal}", slug, LAST_RUN)
             )
+
+    async def _approved(self, slug: str, edit: LastRunEdit, now: Instant) -> LastRunEdit:
+        """The edit, if an agent may not have written it. A run that was approved has been started already."""
+        parts, asks, written = self._parts, self._asking(now), str(edit.written.said.get("nextRun"))
+
+        def ask(tx: Tx) -> Waits | bool:
+            schedule = tx.schedules.by_slugs([slug]).get(slug)
+            if schedule is None:
+                return True
+            checked = check(decode_definition(schedule.definition), parts.conditions, now=now)
+            return propose_run(tx, slug, written, checked, asks, now=now)
+
+        fate = await parts.store.write(ask)
+        if isinstance(fate, Waits):
+            raise AwaitsPerson(fate)
+        return edit if fate else edit._replace(is_forced=False)
+
+    def _asking(self, now: Instant) -> Asking:
+        parts, terms = self._parts, self._parts.self_scheduling.value
+        ask = asking(terms.approvers, parts.apply, terms=parts.terms.value, now=now)
+        since = now if self._changed_since is None else min(now, self._changed_since)
+        return Asking(parts.hooks.keepers, socket.gethostname(), since - AFTER_RUN - self.lag, terms, ask)
 
     def _has_settled(self, place: Place, file: MirrorFile) -> bool:
         """Whether the file has been unchanged for a while; if not, it is checked again later."""
@@ -234,11 +287,11 @@ class MirrorSync:
         self.later[place[0]] = since + SETTLE
         return False
 
-    def _refuse(self, place: Place, digest: str, message: str) -> None:
+    def _refuse(self, place: Place, digest: str, message: str, *, said: str | None = None) -> None:
         refusal = Refusal(digest, message)
         if self.refusals.get(place) != refusal:
             self.refusals[place] = refusal
-            self._tell(Report("refused", message.replace("\n", "; "), place[0], place[1] or None))
+            self._tell(Report("refused", said or message.replace("\n", "; "), place[0], place[1] or None))
 
     def _forgive(self, place: Place) -> None:
         self._settling.pop(place, None)

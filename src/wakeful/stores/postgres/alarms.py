@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from wakeful.core.time.instants import Duration, Instant
+from wakeful.ports.database import columns_of, texts_of
 from wakeful.ports.store import ALARM_RUN, Alarm
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays, ids, insert_into, int_array, texts
-from wakeful.stores.shared.database import columns_of, texts_of
 
 _COLUMNS = columns_of(Alarm, "alarms").replace("alarms.parked", "alarms.parked & 1")
 _TEXTS: Final = texts_of(Alarm)

@@ -7,7 +7,9 @@ from typing import Final
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import CadencesBegun, CadencesSaved, Change
+from wakeful.ports.database import Table, texts_of
 from wakeful.ports.plans import BEGUN_COLUMNS, PLANNED_COLUMNS, SETTLED_COLUMNS, Beginning
+from wakeful.ports.queries import due_of
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.rows import (
@@ -21,8 +23,6 @@ from wakeful.stores.postgres.rows import (
     update_of,
     update_some,
 )
-from wakeful.stores.shared.database import Table, texts_of
-from wakeful.stores.shared.queries import due_of
 
 _CADENCES = Table("cadences", Cadence, key=("schedule_id",))
 _COLUMNS = _CADENCES.columns

@@ -41,6 +41,10 @@ class PostgresClock:
         monotonic_ns = time.monotonic_ns()
         return Moment(now, monotonic_ns // 1_000_000, slept_ms(monotonic_ns))
 
+    def is_before(self, moment: Moment) -> bool:
+        now = (self._steady_ns() // 1_000 + self._offset_us) // 1_000
+        return now < moment.now and time.monotonic_ns() < moment.monotonic * 1_000_000
+
     async def sleep(self, duration: Duration) -> None:
         await asyncio.sleep(duration / 1000)
 

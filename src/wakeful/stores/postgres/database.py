@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
+from wakeful.ports.database import Sql, Table, Values, texts_of
 from wakeful.stores.postgres.connection import Param, Session
 from wakeful.stores.postgres.rows import arrays, insert_into, int_array, text_array, update_of, upsert_into
-from wakeful.stores.shared.database import Sql, Table, Values, texts_of
 
 # Lock a name until the transaction ends. In a separate statement, because a statement sees the state at its start and
 # not when its lock was granted.
@@ -57,11 +57,11 @@ def _update(table: Table) -> str:
 
 @cache
 def _upsert(table: Table) -> str:
-    return upsert_into(table.name, table.row, _texts(table), key=table.key)
+    return upsert_into(table.name, table.row, _texts(table), key=table.key, fixed=table.fixed)
 
 
 class PostgresDatabase:
-    """See `stores.shared.database.Database`."""
+    """See `ports.database.Database`."""
 
     __slots__ = ("session",)
 

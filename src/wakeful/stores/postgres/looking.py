@@ -12,6 +12,7 @@ from wakeful.stores.postgres.connection import Connection, Connector, Session, T
 from wakeful.stores.postgres.migrate import DatabaseRefused, migrations, version_of
 from wakeful.stores.postgres.reader import BEGIN
 from wakeful.stores.postgres.tx import tx_on
+from wakeful.stores.shared.releases import WITHOUT_0_2
 from wakeful.stores.shared.tx import StoreTx
 
 
@@ -36,7 +37,7 @@ def _check_version(version: int, where: str) -> None:
     newest = migrations()[-1].number
     if version == 0:
         raise DatabaseRefused(f"{where} contains no Wakeful store yet")
-    if version < newest:
+    if version < WITHOUT_0_2 - 1:
         raise DatabaseRefused(
             f"{where} has schema {version}, and this release reads {newest}; start the daemon once, which upgrades it"
         )

@@ -13,6 +13,11 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import Connection, errors
 
+from wakeful.ports.store import DatabaseRefused
+from wakeful.stores.shared.releases import WITHOUT_0_2
+
+__all__ = ["DatabaseRefused", "Migration", "migrate", "migrations", "version_of"]
+
 # One lock for all schemas of a database: migrations are rare and fast.
 _MIGRATING: Final = 0x57414B45
 
@@ -44,12 +49,14 @@ WHERE voided_at IS NULL AND lease_until > (extract(epoch FROM clock_timestamp())
 _OF_0_1: Final = 10
 """The schema of 0.1; the next step gives a message a row for each of its consumers."""
 
+# The nodes of 0.2 that hold a lease; the step after which they could not continue waits for them.
+OF_0_2 = """
+SELECT count(*) FROM {schema}.nodes WHERE release IS NULL AND voided_at IS NULL
+  AND lease_until > (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+"""
+
 # The encoding of the database.
 ENCODING = "SHOW server_encoding"
-
-
-class DatabaseRefused(Exception):
-    """The database cannot be used as the store. Nothing in it was changed."""
 
 
 class Migration(NamedTuple):
@@ -92,7 +99,7 @@ def migrate(connection: Connection[Any], schema: str, steps: list[Migration]) ->
             f"schema {schema} is at {version}, and this release knows {newest} and can run on {newest + 1}; "
             "install the release that wrote it, or a newer one"
         )
-    if version < newest:
+    if version < newest and not _must_wait(connection, schema, version + 1):
         _take(connection, schema, steps)
 
 
@@ -131,6 +138,8 @@ def _is_taken(connection: Connection[Any], schema: str, steps: list[Migration]) 
             _make_way(connection, schema, version)
         for step in steps:
             if step.number > version:
+                if _must_wait(connection, schema, step.number):
+                    break
                 connection.execute(step.sql.encode(), prepare=False)
                 connection.execute(SET_VERSION, [str(step.number)], prepare=False)
     return True
@@ -147,6 +156,11 @@ def _make_way(connection: Connection[Any], schema: str, version: int) -> None:
             f"nodes of an earlier release are running on it ({others}) and it has workflows, which they cannot read "
             "after the upgrade; stop them first (one that crashed counts until its lease has ended)"
         )
+
+
+def _must_wait(connection: Connection[Any], schema: str, number: int) -> bool:
+    """Whether nodes of 0.2 are running, which could not continue after this step."""
+    return number == WITHOUT_0_2 and bool(_one(connection, OF_0_2.format(schema=schema)))
 
 
 def _one(connection: Connection[Any], query: str, params: list[str] | None = None) -> Any:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
+from wakeful.ports.database import texts_of
 from wakeful.ports.store import NewSchedule
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.rows import arrays
-from wakeful.stores.shared.database import texts_of
 
 _TEXTS = texts_of(NewSchedule)
 

@@ -1,22 +1,30 @@
 """The plain path, in PostgreSQL. Locks are taken in the usual order: cadences, then runs, each by id."""
 
 from collections.abc import Mapping, Sequence
-from operator import attrgetter
 from typing import Final
 
 from wakeful.core.run.runs import PRIORITIES, Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import Change, RunsAdded, RunsSaved, RunsSucceeded, SchedulesDone
-from wakeful.ports.plain import Advance, DueSchedule
-from wakeful.ports.plans import ALARM_SCHEDULE
-from wakeful.stores.postgres.alarms import MOVE
+from wakeful.ports.changes import Change, RunsSaved, RunsStarted, RunsSucceeded, SchedulesDone
+from wakeful.ports.claims import Batch, Claim
+from wakeful.ports.database import columns_of
+from wakeful.ports.plain import NO_RESULTS, DueSchedule
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.lanes import FREE as FREE_LANES
 from wakeful.stores.postgres.lanes import LOCK as LOCK_LANES
 from wakeful.stores.postgres.rows import arrays_of, ids, int_array, text_array, texts, unnest_of, update_some
 from wakeful.stores.postgres.runs import CLAIM, claim_params
-from wakeful.stores.shared.database import columns_of
-from wakeful.stores.shared.plain import CLEAR, CLOSED, DONE, FREED, IN_ORDER, START_COLUMNS, START_CONSTANTS
+from wakeful.stores.shared.plain import (
+    CLEAR,
+    CLOSED,
+    DONE,
+    EVER,
+    FREED,
+    IN_ORDER,
+    START_COLUMNS,
+    START_CONSTANTS,
+    rows_of,
+)
 
 _TEXTS: Final = frozenset({"kind", "trigger", "rung", "lane"})
 
@@ -24,27 +32,33 @@ _TEXTS: Final = frozenset({"kind", "trigger", "rung", "lane"})
 LOOK_DUE = f"""
 SELECT schedule_id, version, next_at, alarms.due_at, ({CLEAR})::int
 FROM alarms JOIN cadences ON schedule_id = ref
-WHERE kind = 'schedule' AND priority = 1 AND parked = 0 AND due_at <= $1
+WHERE kind = 'schedule' AND priority = 1 AND parked = 0 AND due_at <= $1 AND due_at > $3
 ORDER BY due_at, ref LIMIT $2
 """
 
 # The same, locked, without waiting for other nodes. Every tested column is on the locked rows.
 DUE = f"{LOOK_DUE} FOR UPDATE SKIP LOCKED"
 
-# Move clear cadences to their next instants, and their alarms with them.
+# Move clear cadences to their next instants, and their alarms with them, and insert the runs that start as they are
+# written; returns how many cadences were moved.
 _ADVANCED: Final = ("schedule_id", "planned_through", "next_at", "open_run_id", "last_row_id")
-ADVANCE = update_some("cadences", frozenset(), key="schedule_id", columns=_ADVANCED[1:])
-
-# Insert runs that start as they are written.
 START = f"""
-INSERT INTO runs ({", ".join((*START_COLUMNS, *START_CONSTANTS))})
-SELECT new.*, {", ".join(START_CONSTANTS.values())} FROM {unnest_of(START_COLUMNS, _TEXTS)} AS new
+WITH advanced AS (
+  {update_some("cadences", frozenset(), key="schedule_id", columns=_ADVANCED[1:])} RETURNING 1
+), moved AS (
+  UPDATE alarms SET due_at = ($6::bigint[])[array_position($1::bigint[], ref)]
+  WHERE kind = 'schedule' AND ref = ANY($1::bigint[])
+), started AS (
+  INSERT INTO runs ({", ".join((*START_COLUMNS, *START_CONSTANTS))})
+  SELECT new.*, {", ".join(START_CONSTANTS.values())}
+  FROM {unnest_of(START_COLUMNS, _TEXTS, first=len(_ADVANCED) + 2)} AS new
+)
+SELECT count(*) FROM advanced
 """
-_started = attrgetter(*START_COLUMNS)
 
 # Cadences by id, locked: their open run if they are in order, and whether it is the last.
 LOCK = f"""
-SELECT CASE WHEN {IN_ORDER} THEN open_run_id END, next_at IS NULL FROM cadences
+SELECT schedule_id, CASE WHEN {IN_ORDER} THEN open_run_id END, next_at IS NULL FROM cadences
 WHERE schedule_id = ANY($1::bigint[]) ORDER BY schedule_id FOR UPDATE
 """
 
@@ -60,12 +74,16 @@ ORDER BY run_id FOR UPDATE
 SETTLE = f"""
 WITH closed AS (
   UPDATE runs SET {CLOSED}, ended_at = $4 WHERE run_id = ANY($1::bigint[]) RETURNING 1
+), closed_with_result AS (
+  UPDATE runs SET {CLOSED}, ended_at = $4, result = ($6::text[])[array_position($5::bigint[], run_id)]
+  WHERE run_id = ANY($5::bigint[]) RETURNING 1
 ), freed AS (
   UPDATE cadences SET {FREED}, last_success_at = $4 WHERE schedule_id = ANY($2::bigint[]) RETURNING 1
 ), finished AS (
   UPDATE cadences SET {DONE}, last_success_at = $4, state_at = $4 WHERE schedule_id = ANY($3::bigint[]) RETURNING 1
 )
-SELECT (SELECT count(*) FROM closed), (SELECT count(*) FROM freed) + (SELECT count(*) FROM finished)
+SELECT (SELECT count(*) FROM closed) + (SELECT count(*) FROM closed_with_result),
+  (SELECT count(*) FROM freed) + (SELECT count(*) FROM finished)
 """
 
 # For each of these lanes, which are locked: whether the lanes cannot be passed on because a waiting run is due or one
@@ -108,37 +126,54 @@ class PostgresPlainPath:
         self._session = session
         self._changes = changes
 
-    def due(self, *, now: Instant, limit: int) -> list[DueSchedule]:
+    def due(self, *, now: Instant, limit: int, after: Instant | None = None) -> list[DueSchedule]:
         query = LOOK_DUE if self._session.is_reading else DUE
-        return list(map(DueSchedule._make, self._session.rows(query, now, limit)))
+        wanted = (now, limit, EVER if after is None else after)
+        return list(map(DueSchedule._make, self._session.rows(query, *wanted)))
 
-    def advance(self, moves: Sequence[Advance]) -> None:
-        rows = [(move.schedule_id, move.planned_through, move.next_at, move.run_id, move.run_id) for move in moves]
-        self._session.save(ADVANCE, len(rows), *arrays_of(rows, _ADVANCED, _TEXTS))
-        refs, due_at = int_array(move.schedule_id for move in moves), int_array(move.due_at for move in moves)
-        self._session.change(MOVE, ALARM_SCHEDULE, refs, due_at)
+    def start(self, batches: Sequence[Batch]) -> None:
+        moves = [
+            (claim.schedule_id, batch.planned_at, batch.next_at, claim.run_id, claim.run_id, batch.next_due_at)
+            for batch in batches
+            for claim in (*batch.claims, *batch.waiting)
+        ]
+        rows = [row for batch in batches for row in rows_of(batch)]
+        params = [int_array(column) for column in zip(*moves, strict=True)]
+        ((count,),) = self._session.change_returning(START, *params, *arrays_of(rows, START_COLUMNS, _TEXTS))
+        if count != len(moves):
+            raise LookupError(
+                f"{len(moves) - count} of {len(moves)} schedules to be moved are gone, or were not locked"
+            )
+        if rows:
+            self._changes.append(RunsStarted([claim for batch in batches for claim in batch.claims]))
 
-    def start(self, rows: Sequence[Run]) -> None:
-        self._session.change(START, *arrays_of(list(map(_started, rows)), START_COLUMNS, _TEXTS))
-        self._changes.append(RunsAdded(rows))
-
-    def settle(self, node_id: int, ended: Sequence[Run], *, now: Instant) -> set[int]:
+    def settle(
+        self, node_id: int, ended: Sequence[Claim], *, now: Instant, results: Mapping[int, str] = NO_RESULTS
+    ) -> set[int]:
         open_runs = self._session.rows(LOCK, ids(run.schedule_id for run in ended))
-        wanted = ids(run_id for run_id, _ in open_runs if run_id is not None)
-        last = {run_id for run_id, is_last in open_runs if is_last}
+        of_schedule = {schedule_id: run_id for schedule_id, run_id, _ in open_runs}
+        last = {schedule_id for schedule_id, _, is_last in open_runs if is_last}
+        wanted = ids(run.run_id for run in ended if of_schedule.get(run.schedule_id) == run.run_id)
         fences: dict[int, int] = dict(self._session.rows(HELD, wanted, node_id))
-        held = [run for run in ended if fences.get(run.run_id) == run.fence]
-        freed = [run.schedule_id for run in held if run.run_id not in last]
-        done = [run for run in held if run.run_id in last]
+        held = [run for run in ended if fences.get(run.run_id) == run.batch.fence]
+        freed = [run.schedule_id for run in held if run.schedule_id not in last]
+        done = [run for run in held if run.schedule_id in last]
         closed = {run.run_id for run in held}
         if held:
+            texts_of = {run_id: text for run_id, text in results.items() if run_id in closed}
             written = self._session.change_returning(
-                SETTLE, ids(closed), ids(freed), ids(run.schedule_id for run in done), now
+                SETTLE,
+                ids(closed - texts_of.keys()),
+                ids(freed),
+                ids(run.schedule_id for run in done),
+                now,
+                int_array(texts_of),
+                text_array(list(texts_of.values())),
             )
             if written != [(len(closed), len(closed))]:
                 raise LookupError(f"of {len(closed)} runs and as many schedules, only {written} could be written")
             self._changes += [SchedulesDone(done)] if done else []
-            self._changes.append(RunsSucceeded(held, now))
+            self._changes.append(RunsSucceeded(held, now, results))
         return closed
 
     def successors(self, held: Mapping[str, int], *, now: Instant) -> list[Run] | None:

@@ -8,14 +8,14 @@ ten times as much. Statements have the same text for every size, so they stay pr
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from wakeful.stores.shared.database import fields_of
+from wakeful.ports.database import fields_of
 
 _NULL: Final = "NULL"
 
 
-def unnest_of(names: Sequence[str], texts: frozenset[str]) -> str:
-    """The parameters, one array per column, as rows."""
-    arrays = (f"${n}::{'text' if name in texts else 'bigint'}[]" for n, name in enumerate(names, start=1))
+def unnest_of(names: Sequence[str], texts: frozenset[str], *, first: int = 1) -> str:
+    """The parameters from the first on, one array per column, as rows."""
+    arrays = (f"${n}::{'text' if name in texts else 'bigint'}[]" for n, name in enumerate(names, start=first))
     return f"unnest({', '.join(arrays)})"
 
 
@@ -25,9 +25,11 @@ def insert_into(table: str, row: type[NamedTuple], texts: frozenset[str]) -> str
     return f"INSERT INTO {table} ({', '.join(names)}) SELECT * FROM {unnest_of(names, texts)}"
 
 
-def upsert_into(table: str, row: type[NamedTuple], texts: frozenset[str], *, key: Sequence[str]) -> str:
-    """Insert or update rows by their key; no key twice in one batch."""
-    changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key)
+def upsert_into(
+    table: str, row: type[NamedTuple], texts: frozenset[str], *, key: tuple[str, ...], fixed: tuple[str, ...] = ()
+) -> str:
+    """Insert or update rows by their key; no key twice in one batch. `fixed` columns of existing rows stay."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key + fixed)
     return f"{insert_into(table, row, texts)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
 
 
@@ -61,7 +63,7 @@ WHERE {table}.ctid = new.place
 
 def arrays_of(rows: Sequence[tuple[Any, ...]], names: Sequence[str], texts: frozenset[str]) -> list[str]:
     """The named columns, each as one parameter; the rows contain exactly these."""
-    named = zip(names, zip(*rows, strict=True), strict=True)
+    named = zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True)
     return [text_array(values) if name in texts else int_array(values) for name, values in named]
 
 

@@ -11,6 +11,7 @@ from typing import Final
 from wakeful.core.run.runs import Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import AttemptsAdded, Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
+from wakeful.ports.database import NO_ID, columns_of, fields_of, texts_of
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
@@ -26,8 +27,7 @@ from wakeful.stores.postgres.rows import (
     update_of,
     update_some,
 )
-from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
-from wakeful.stores.shared.database import columns_of, fields_of, texts_of
+from wakeful.stores.pruning import PRUNE_WINDOW, Ledger, doomed
 
 _COLUMNS = columns_of(Run, "runs")
 _GLANCE = columns_of(RunGlance, "runs")
@@ -61,6 +61,17 @@ LOOK_DUE = _DUE.format(persons=_PERSONS, planned=_PLANNED, backfill=_BACKFILL)
 # is evaluated again with its current values: a run that another node has claimed is no longer waiting.
 _LOCKED = "FOR UPDATE SKIP LOCKED"
 DUE = _DUE.format(persons=f"{_PERSONS} {_LOCKED}", planned=f"{_PLANNED} {_LOCKED}", backfill=f"{_BACKFILL} {_LOCKED}")
+
+# Planned ones of them that are due later than a time, and need no lane.
+LOOK_DUE_AFTER = f"""
+SELECT {_COLUMNS} FROM alarms JOIN runs ON runs.run_id = alarms.ref
+WHERE alarms.kind = 'run' AND alarms.priority = 1 AND alarms.parked = 0 AND alarms.due_at > $1 AND alarms.due_at <= $2
+  AND alarms.lane IS NULL AND runs.outcome = 'waiting'
+ORDER BY alarms.due_at, alarms.ref LIMIT $3
+"""
+
+# The same, locked.
+DUE_AFTER = f"{LOOK_DUE_AFTER} {_LOCKED}"
 
 # Runs by id.
 LOOK = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($1::bigint[]) ORDER BY run_id"
@@ -290,7 +301,12 @@ class PostgresRuns:
             self._session.change(ADD, *arrays(rows, Run, _TEXTS))
             self._changes.append(RunsAdded(rows))
 
-    def due(self, *, now: Instant, limit: int, manual_max: int | None = None) -> list[Run]:
+    def due(
+        self, *, now: Instant, limit: int, manual_max: int | None = None, after: Instant | None = None
+    ) -> list[Run]:
+        if after is not None:
+            on_time = LOOK_DUE_AFTER if self._session.is_reading else DUE_AFTER
+            return list(map(Run._make, self._session.rows(on_time, after, now, limit)))
         query = LOOK_DUE if self._session.is_reading else DUE
         manual = limit if manual_max is None else min(limit, manual_max)
         return list(map(Run._make, self._session.rows(query, now, limit, manual)))

@@ -94,6 +94,9 @@ class PostgresStore:
     async def release_clock(self) -> None:
         """Nothing to release."""
 
+    async def remember(self, mark: int) -> None:
+        """Each node remembers in memory the lease that it last wrote (`engine.store_rollback`)."""
+
     @property
     def is_exclusive(self) -> bool:
         """False: other nodes may be alive."""

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_PLANNED, Run
 from wakeful.core.time.instants import Instant
+from wakeful.ports.database import Database, columns_of
 from wakeful.ports.plain import DueSchedule
 from wakeful.ports.plans import ALARM_RUN, ALARM_SCHEDULE
-from wakeful.stores.shared.database import Database, columns_of
+from wakeful.stores.shared.plain import EVER
 
 _RUNS: Final = columns_of(Run, "runs")
 _ACTIVE: Final = "alarms.parked = 2 AND alarms.due_at IS NOT NULL"
@@ -45,14 +46,15 @@ ORDER BY due_at, ref LIMIT 1
 # Schedules of a queue whose alarm is due, oldest first.
 DUE_SCHEDULES = f"""
 SELECT schedule_id, version, next_at, alarms.due_at, 0 FROM alarms INDEXED BY alarms_labelled CROSS JOIN cadences
-WHERE {_QUEUED} AND alarms.due_at <= :now AND cadences.schedule_id = alarms.ref
+WHERE {_QUEUED} AND alarms.due_at <= :now AND alarms.due_at > :after AND cadences.schedule_id = alarms.ref
 ORDER BY alarms.due_at, alarms.ref LIMIT :limit {_LOCKED}
 """
 
 # Waiting runs of a queue whose alarm is due, oldest first.
 DUE_RUNS = f"""
 SELECT {_RUNS} FROM alarms INDEXED BY alarms_labelled CROSS JOIN runs
-WHERE {_QUEUED} AND alarms.due_at <= :now AND runs.run_id = alarms.ref AND runs.outcome = 'waiting'
+WHERE {_QUEUED} AND alarms.due_at <= :now AND alarms.due_at > :after AND runs.run_id = alarms.ref
+  AND runs.outcome = 'waiting'
 ORDER BY alarms.due_at, alarms.ref LIMIT :limit {_LOCKED}
 """
 
@@ -77,20 +79,24 @@ class SharedLabelled:
     def next_due_at(self, queues: Sequence[str], *, besides: Sequence[str] = ()) -> Instant | None:
         return min((due_at for kind, due_at in self._heads(queues) if kind not in besides), default=None)
 
-    def due_schedules(self, queues: Sequence[str], *, now: Instant, limit: int) -> list[DueSchedule]:
+    def due_schedules(
+        self, queues: Sequence[str], *, now: Instant, limit: int, after: Instant | None = None
+    ) -> list[DueSchedule]:
         found: list[DueSchedule] = []
+        given = {"now": now, "after": EVER if after is None else after, "limit": limit}
         for queue in queues:
-            given = _of(ALARM_SCHEDULE, PRIORITY_PLANNED)
-            found += map(DueSchedule._make, self._db.rows(DUE_SCHEDULES, queue=queue, now=now, limit=limit, **given))
+            of_kind = _of(ALARM_SCHEDULE, PRIORITY_PLANNED)
+            found += map(DueSchedule._make, self._db.rows(DUE_SCHEDULES, queue=queue, **given, **of_kind))
         return sorted(found, key=attrgetter("due_at", "schedule_id"))[:limit]
 
-    def due_runs(self, queues: Sequence[str], *, now: Instant, limit: int) -> list[Run]:
+    def due_runs(self, queues: Sequence[str], *, now: Instant, limit: int, after: Instant | None = None) -> list[Run]:
         found: list[Run] = []
+        given = {"now": now, "after": EVER if after is None else after, "limit": limit}
         for queue in queues:
-            for priority in _PRIORITIES:
-                given = _of(ALARM_RUN, priority)
-                found += map(Run._make, self._db.rows(DUE_RUNS, queue=queue, now=now, limit=limit, **given))
-        return sorted(found, key=_by_turn)
+            for priority in _PRIORITIES if after is None else (PRIORITY_PLANNED,):
+                of_kind = _of(ALARM_RUN, priority)
+                found += map(Run._make, self._db.rows(DUE_RUNS, queue=queue, **given, **of_kind))
+        return sorted([run for run in found if after is None or run.lane is None], key=_by_turn)
 
     def hold_off_first(self, queues: Sequence[str], kind: str, *, now: Instant, until: Instant) -> int | None:
         due: list[tuple[int, Instant, int, bool]] = []

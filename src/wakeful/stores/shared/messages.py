@@ -1,14 +1,40 @@
 """The messages of topics."""
 
 from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
 
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.rows import Message, MessageStatus
-from wakeful.ports.workflows import SubscriptionKey, Waiting
-from wakeful.stores.shared.database import Database, Table
+from wakeful.ports.database import Database, Table, fields_of
+from wakeful.ports.workflows import MOVED_COLUMNS, SubscriptionKey, Waiting
+from wakeful.stores.shared.payloads import MESSAGE_COLUMNS as _COLUMNS
+from wakeful.stores.shared.payloads import forget_unused, share_payloads
 
-_MESSAGES = Table("messages", Message, key=("workflow_id", "topic", "message_id", "consumer"))
-_COLUMNS = _MESSAGES.columns
+
+class _Stored(NamedTuple):
+    """The columns of a message, and the key of its payload if that is a shared one."""
+
+    workflow_id: int
+    topic: str
+    consumer: str
+    message_id: str
+    place: int
+    seq: int
+    payload: str
+    status: MessageStatus
+    attempt: int
+    run_id: int | None
+    published_by: int | None
+    published_at: Instant
+    updated_at: Instant
+    payload_seq: int | None
+
+
+_KEY: Final = ("workflow_id", "topic", "message_id", "consumer")
+_MESSAGES = Table("messages", _Stored, key=_KEY)
+_MOVED = Table(
+    "messages", Message, key=_KEY, fixed=tuple(name for name in fields_of(Message) if name not in _KEY + MOVED_COLUMNS)
+)
 
 # Messages by topics and ids.
 BY_IDS = f"""
@@ -102,10 +128,11 @@ class SharedMessages:
         return found
 
     def put_many(self, rows: Sequence[Message]) -> None:
-        self._db.upsert(_MESSAGES, rows)
+        self._db.upsert(_MESSAGES, [_Stored(*row, seq) for row, seq in share_payloads(self._db, rows)])
+        forget_unused(self._db, {_key(row) for row in rows if row.seq != row.place})  # published again
 
     def save_many(self, rows: Sequence[Message]) -> None:
-        self._db.upsert(_MESSAGES, rows)
+        self._db.upsert(_MOVED, rows)
 
     def pending(
         self, workflow_id: int, topic: str, consumer: str, *, after_place: int = 0, limit: int
@@ -156,3 +183,7 @@ class SharedMessages:
             consumer=consumer,
         )
         return list(map(Message._make, rows))
+
+
+def _key(row: Message) -> tuple[int, str, str]:
+    return row.workflow_id, row.topic, row.message_id

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Sequence
 
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.changes import Change, NodeRegistered, NodesVoided
+from wakeful.ports.database import Database, columns_of
 from wakeful.ports.store import Node
-from wakeful.stores.shared.database import Database, columns_of
+from wakeful.stores.shared.releases import RELEASE
 
 _COLUMNS = columns_of(Node, "nodes")
 
 # A new incarnation.
 REGISTER = """
-INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, running, capacity)
-VALUES (:name, :host, :pid, :now, :lease_until, :now, 0, 0, :capacity) RETURNING node_id
+INSERT INTO nodes (name, host, pid, started_at, lease_until, last_tick_at, lag, running, capacity, release)
+VALUES (:name, :host, :pid, :now, :lease_until, :now, 0, 0, :capacity, :release) RETURNING node_id
 """
 
 # Extend the lease, unless it was taken.
@@ -88,7 +89,14 @@ class SharedNodes:
     def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int:
         self._db.enter()
         ((node_id,),) = self._db.rows(
-            REGISTER, name=name, host=host, pid=pid, now=now, lease_until=lease_until, capacity=capacity
+            REGISTER,
+            name=name,
+            host=host,
+            pid=pid,
+            now=now,
+            lease_until=lease_until,
+            capacity=capacity,
+            release=RELEASE,
         )
         self._changes.append(NodeRegistered(now, node_id, name, host, pid))
         return int(node_id)

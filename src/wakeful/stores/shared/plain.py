@@ -1,8 +1,12 @@
 """The conditions and constants of the plain path, the same in both databases."""
 
-from typing import Final
+from typing import Any, Final
 
 from wakeful.core.schedule.plain import SUCCESS
+from wakeful.ports.claims import Batch
+
+EVER: Final = -1
+"""Before any due time."""
 
 CLEAR: Final = (
     "state = 'active' AND next_at IS NOT NULL AND open_run_id IS NULL AND queued_run_id IS NULL"
@@ -12,7 +16,7 @@ CLEAR: Final = (
 
 IN_ORDER: Final = (
     "state = 'active' AND queued_run_id IS NULL AND backoff_until IS NULL"
-    " AND catch_up_until IS NULL AND consecutive_errors = 0 AND trouble = 0"
+    " AND catch_up_until IS NULL AND consecutive_errors = 0 AND trouble = 0 AND ran_through <= planned_through"
 )
 """Whether a success changes only a cadence's last run, and whether it is done."""
 
@@ -40,3 +44,15 @@ START_CONSTANTS: Final = {
     "stuck": "0",
 }
 """A run that starts as it is written: the columns that differ, those that do not, and the others are NULL."""
+
+
+def rows_of(batch: Batch) -> list[tuple[Any, ...]]:
+    """The rows of the runs of a batch that start, as `START_COLUMNS`."""
+    kind, at, due_at, trigger, rung = batch.kind, batch.planned_at, batch.due_at, batch.trigger, batch.rung
+    priority, lane, node_id, version = batch.priority, batch.lane, batch.node_id, batch.version
+    now, deadline_at = batch.claimed_at, batch.claimed_at + batch.timeout
+    return [
+        (claim.run_id, kind, claim.schedule_id, at, at, due_at, trigger, rung, priority, lane, node_id, version, now,
+         now, deadline_at)
+        for claim in batch.claims
+    ]  # fmt: skip

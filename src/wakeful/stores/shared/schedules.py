@@ -3,9 +3,10 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
+from wakeful.core.http_headers import MANAGED
 from wakeful.ports.changes import Change, SchedulesAdded, SchedulesSaved
+from wakeful.ports.database import Database, Table
 from wakeful.ports.store import NewSchedule, Schedule
-from wakeful.stores.shared.database import Database, Table
 
 _SCHEDULES = Table("schedules", Schedule, key=("schedule_id",), fixed=("created_at",))
 _COLUMNS = _SCHEDULES.columns
@@ -36,8 +37,8 @@ WHERE schedule_id > :after_id AND is_zoned = 1 AND deleted_at IS NULL ORDER BY s
 
 # Existing schedules that are halted or failing, in slug order. The condition is that of the index, word for word.
 AMISS = f"""
-SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_troubled CROSS JOIN schedules
-WHERE (cadences.state = 'paused' OR cadences.state = 'disabled' OR cadences.state = 'invalid' OR cadences.trouble = 2)
+SELECT {_COLUMNS} FROM cadences INDEXED BY cadences_amiss CROSS JOIN schedules
+WHERE (cadences.state = 'paused' OR cadences.state = 'disabled' OR cadences.state = 'invalid' OR cadences.trouble >= 2)
   AND schedules.schedule_id = cadences.schedule_id AND deleted_at IS NULL AND slug > :after
 ORDER BY slug LIMIT :limit
 """
@@ -73,6 +74,14 @@ ORDER BY schedule_id LIMIT :limit
 WITH_CALENDAR = f"""
 SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_calendar
 WHERE deleted_at IS NULL AND instr(definition, '"calendar":"') > 0 AND schedule_id > :after_id
+ORDER BY schedule_id LIMIT :limit
+"""
+
+# Existing schedules with headers that the connection sets itself, or with a host, in id order.
+_OWN_HEADERS = " OR ".join(f"instr(lower(definition), '\"{name}\":') > 0" for name in sorted({*MANAGED, "host"}))
+WITH_OWN_HEADERS = f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_headers
+WHERE deleted_at IS NULL AND instr(definition, '"headers":{{') > 0 AND ({_OWN_HEADERS}) AND schedule_id > :after_id
 ORDER BY schedule_id LIMIT :limit
 """
 
@@ -136,6 +145,9 @@ class SharedSchedules:
 
     def with_calendar(self, *, after_id: int, limit: int) -> list[Schedule]:
         return list(map(Schedule._make, self._db.rows(WITH_CALENDAR, after_id=after_id, limit=limit)))
+
+    def with_own_headers(self, *, after_id: int, limit: int) -> list[Schedule]:
+        return list(map(Schedule._make, self._db.rows(WITH_OWN_HEADERS, after_id=after_id, limit=limit)))
 
     def count(self) -> int:
         ((count,),) = self._db.rows(COUNT)

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
+from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.rows import HandlerRun, Session
+from wakeful.ports.database import NO_ID, Database, Table, grouped
 from wakeful.ports.workflows import NewSession
-from wakeful.stores.pruning import NO_ID
-from wakeful.stores.shared.database import Database, Table, grouped
+from wakeful.stores.shared.payloads import forget_unused
 
 _SESSIONS = Table("sessions", Session, key=("session_id",), fixed=("workflow_id", "kind", "started_at"))
 _RUNS = Table(
@@ -36,6 +37,22 @@ SELECT {_RUNS.columns} FROM handler_runs INDEXED BY handler_runs_of_session WHER
 ORDER BY session_id, run_id
 """
 
+# The planned times in a span that a handler ran for, besides runs after which it is tried again. Reads the runs of its
+# workflow, but only after the clock went back.
+TAKEN = """
+SELECT runs.planned_at FROM runs JOIN handler_runs ON handler_runs.run_id = runs.run_id
+WHERE runs.schedule_id = :owner_id AND handler_runs.handler = :handler
+  AND runs.planned_at >= :since AND runs.planned_at <= :until
+  AND runs.outcome <> 'failed' AND runs.outcome <> 'unknown'
+"""
+
+# Rows of a workflow for times that did not run, which reach beyond an instant. Only after the clock went back.
+GAPS_AHEAD = """
+SELECT run_id FROM runs
+WHERE schedule_id = :owner_id AND outcome IN ('skipped', 'missed') AND attempt = 0
+  AND coalesce(planned_until, planned_at) > :after
+"""
+
 # Of the oldest handler runs, those that are no longer in the ledger.
 FORGOTTEN = """
 SELECT run_id, session_id FROM (SELECT run_id, session_id FROM handler_runs ORDER BY run_id LIMIT :limit) AS oldest
@@ -45,6 +62,7 @@ WHERE NOT EXISTS (SELECT 1 FROM runs WHERE runs.run_id = oldest.run_id)
 # Messages they settled.
 FORGET_MESSAGES = """
 DELETE FROM messages WHERE run_id IN :run_ids AND (status = 'consumed' OR status = 'skipped')
+RETURNING workflow_id, topic, message_id
 """
 FORGET_RUNS = "DELETE FROM handler_runs WHERE run_id IN :run_ids"
 
@@ -62,6 +80,13 @@ class SharedSessions:
 
     def __init__(self, db: Database) -> None:
         self._db = db
+
+    def taken(self, owner_id: int, handler: str, *, since: Instant, until: Instant) -> frozenset[Instant]:
+        rows = self._db.rows(TAKEN, owner_id=owner_id, handler=handler, since=since, until=until)
+        return frozenset(planned_at for (planned_at,) in rows)
+
+    def gaps_ahead(self, owner_id: int, *, after: Instant) -> list[int]:
+        return sorted(run_id for (run_id,) in self._db.rows(GAPS_AHEAD, owner_id=owner_id, after=after))
 
     def add(self, row: NewSession) -> int:
         ((session_id,),) = self._db.change_returning(ADD, **row._asdict())
@@ -96,7 +121,7 @@ class SharedSessions:
         gone = self._db.rows(FORGOTTEN, limit=limit)
         if gone:
             run_ids = [run_id for run_id, _ in gone]
-            self._db.change(FORGET_MESSAGES, run_ids=run_ids)
+            forget_unused(self._db, self._db.change_returning(FORGET_MESSAGES, run_ids=run_ids))
             self._db.change(FORGET_RUNS, run_ids=run_ids)
             self._db.change(FORGET_SESSIONS, session_ids={session_id for _, session_id in gone})
         return len(gone)

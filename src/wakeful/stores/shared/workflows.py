@@ -3,15 +3,18 @@
 from collections.abc import Iterable, Sequence
 
 from wakeful.core.time.instants import Instant
-from wakeful.core.workflow.rows import Handler, Subscription, Topic, Workflow
+from wakeful.core.workflow.rows import Feed, Handler, Loaded, Subscription, Topic, Workflow
+from wakeful.ports.database import Database, PerDatabase, Table, grouped
+from wakeful.ports.queries import due_of
 from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
-from wakeful.stores.shared.database import Database, PerDatabase, Table, grouped
-from wakeful.stores.shared.queries import due_of
+from wakeful.stores.shared.payloads import forget_unused
 
 _WORKFLOWS = Table("workflows", Workflow, key=("workflow_id",), fixed=("name", "created_at"))
 _HANDLERS = Table("workflow_handlers", Handler, key=("workflow_id", "name"))
 _TOPICS = Table("topics", Topic, key=("workflow_id", "name"))
 _SUBSCRIPTIONS = Table("subscriptions", Subscription, key=("workflow_id", "topic", "consumer"))
+_LOADED = Table("loaded_workflows", Loaded, key=("workflow", "node", "host", "pid"))
+_FEEDS = Table("workflow_feeds", Feed, key=("source_id", "consumer", "target_id", "topic"))
 _COLUMNS = _WORKFLOWS.columns
 
 # Insert one workflow and return its id; an existing name is skipped.
@@ -33,6 +36,13 @@ LOCK = f"{BY_IDS} FOR UPDATE"
 # Workflows whose alarm is due, locked.
 DUE = due_of(ALARM_WORKFLOW, _WORKFLOWS)
 
+# The same, without Python workflows that other processes have loaded, unless they were left to them for a while.
+DUE_HERE = due_of(
+    ALARM_WORKFLOW,
+    _WORKFLOWS,
+    which="\n  AND (workflows.origin <> 'python' OR workflows.name IN :loaded OR alarms.due_at <= :left_by)",
+)
+
 # Existing workflows ordered by name.
 PAGE = f"""
 SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
@@ -43,6 +53,26 @@ WHERE deleted_at IS NULL AND name > :after ORDER BY name LIMIT :limit
 STOPPED = f"""
 SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
 WHERE deleted_at IS NULL AND status = 'active' AND error IS NOT NULL ORDER BY name LIMIT :limit
+"""
+
+# Python workflows that may run.
+OF_PYTHON = f"""
+SELECT {_COLUMNS} FROM workflows INDEXED BY workflows_name
+WHERE deleted_at IS NULL AND origin = 'python' AND status = 'active' AND error IS NULL ORDER BY name LIMIT :limit
+"""
+
+# The processes that loaded Python workflows.
+LOADED = f"SELECT {_LOADED.columns} FROM loaded_workflows ORDER BY workflow, loaded_at, node, host, pid"
+
+# Which consumers published to which topics through the API.
+FEEDS = f"""
+SELECT {_FEEDS.columns} FROM workflow_feeds WHERE seen_at >= :since ORDER BY source_id, consumer, target_id, topic
+"""
+FORGET_FEEDS = "DELETE FROM workflow_feeds WHERE seen_at < :before"
+
+# Forget one of them.
+FORGET_LOADED = """
+DELETE FROM loaded_workflows WHERE workflow = :workflow AND node = :node AND host = :host AND pid = :pid
 """
 
 # Existing workflows in id order, locked in that order.
@@ -94,9 +124,10 @@ _DELETED = """
   SELECT messages.{place} FROM workflows JOIN messages ON messages.workflow_id = workflows.workflow_id
   WHERE deleted_at IS NOT NULL AND open_run_id IS NULL LIMIT :limit
 """
+_KEYS = "RETURNING workflow_id, topic, message_id"
 FORGET_MESSAGES = PerDatabase(
-    sqlite=f"DELETE FROM messages WHERE rowid IN ({_DELETED.format(place='rowid')})",
-    postgres=f"DELETE FROM messages WHERE ctid = ANY(ARRAY({_DELETED.format(place='ctid')}))",
+    sqlite=f"DELETE FROM messages WHERE rowid IN ({_DELETED.format(place='rowid')}) {_KEYS}",
+    postgres=f"DELETE FROM messages WHERE ctid = ANY(ARRAY({_DELETED.format(place='ctid')})) {_KEYS}",
 )
 
 # Delete what else belongs to them once they have no messages.
@@ -135,6 +166,31 @@ class SharedWorkflows:
 
     def due(self, *, now: Instant, limit: int) -> list[Workflow]:
         return list(map(Workflow._make, self._db.rows(DUE, now=now, limit=limit)))
+
+    def due_here(self, *, now: Instant, left_by: Instant, loaded: Iterable[str], limit: int) -> list[Workflow]:
+        rows = self._db.rows(DUE_HERE, now=now, left_by=left_by, loaded=loaded, limit=limit)
+        return list(map(Workflow._make, rows))
+
+    def loaded(self) -> list[Loaded]:
+        return list(map(Loaded._make, self._db.rows(LOADED)))
+
+    def save_loaded(self, rows: Sequence[Loaded]) -> None:
+        self._db.upsert(_LOADED, rows)
+
+    def forget_loaded(self, row: Loaded) -> None:
+        self._db.change(FORGET_LOADED, workflow=row.workflow, node=row.node, host=row.host, pid=row.pid)
+
+    def feeds(self, *, since: Instant) -> list[Feed]:
+        return list(map(Feed._make, self._db.rows(FEEDS, since=since)))
+
+    def save_feeds(self, rows: Sequence[Feed]) -> None:
+        self._db.upsert(_FEEDS, rows)
+
+    def forget_feeds(self, *, before: Instant) -> int:
+        return self._db.change(FORGET_FEEDS, before=before)
+
+    def of_python(self, *, limit: int) -> list[Workflow]:
+        return list(map(Workflow._make, self._db.rows(OF_PYTHON, limit=limit)))
 
     def save_many(self, rows: Sequence[Workflow]) -> None:
         self._db.update(_WORKFLOWS, rows)
@@ -180,5 +236,6 @@ class SharedWorkflows:
         return grouped(self._db.rows(WITH_PENDING, after_id=after_id, limit=limit))
 
     def forget_deleted(self, *, limit: int) -> int:
-        gone = self._db.change(FORGET_MESSAGES, limit=limit)
-        return gone + sum(map(self._db.change, (FORGET_HANDLERS, FORGET_TOPICS, FORGET_SUBSCRIPTIONS)))
+        gone = self._db.change_returning(FORGET_MESSAGES, limit=limit)
+        forget_unused(self._db, gone)
+        return len(gone) + sum(map(self._db.change, (FORGET_HANDLERS, FORGET_TOPICS, FORGET_SUBSCRIPTIONS)))

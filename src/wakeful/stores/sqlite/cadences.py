@@ -7,8 +7,8 @@ from sqlite3 import Connection
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import CadencesBegun, CadencesSaved, Change
+from wakeful.ports.database import columns_of
 from wakeful.ports.plans import BEGUN_COLUMNS, PLANNED_COLUMNS, SETTLED_COLUMNS, Beginning
-from wakeful.stores.shared.database import columns_of
 from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
 
 _COLUMNS = columns_of(Cadence, "cadences")

@@ -9,6 +9,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.shared.tx import StoreTx
+from wakeful.stores.sqlite.file_guard import FileGuard
 from wakeful.stores.sqlite.tx import tx_on
 
 Synchronous: TypeAlias = Literal["FULL", "OFF"]
@@ -69,13 +70,21 @@ class Opened(NamedTuple):
     tx: StoreTx
     path: Path
     file_id: tuple[int, int]
+    guard: FileGuard
 
     def is_in_place(self) -> bool:
-        """Whether the file is still the one at its path; writes to a deleted file would be lost."""
+        """Whether the file is still the one at its path; writes to a deleted file would be lost. Raises
+        `sqlite3.OperationalError` if another database was written over it."""
         try:
-            return _file_id(self.path) == self.file_id
+            return self.guard.look() == self.file_id
         except OSError:
             return False
+
+    def close(self) -> None:
+        """Close the connection. The log does not belong to a database that was written over the file."""
+        if self.guard.is_overwritten and sys.version_info >= (3, 12):
+            self.connection.setconfig(sqlite3.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, True)
+        self.connection.close()
 
     def empty_log(self) -> None:
         """Truncate a large log, waiting a moment for readers of it."""
@@ -106,7 +115,9 @@ def adapt_none() -> None:
     sqlite3.register_adapter(type(None), _as_it_is)
 
 
-def set_up_writer(connection: sqlite3.Connection, path: Path, synchronous: Synchronous) -> Opened:
+def set_up_writer(
+    connection: sqlite3.Connection, path: Path, synchronous: Synchronous, guard: FileGuard | None = None
+) -> Opened:
     """Configure it as the writing connection."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
@@ -119,14 +130,19 @@ def set_up_writer(connection: sqlite3.Connection, path: Path, synchronous: Synch
     if sys.platform == "darwin":  # there, an ordinary fsync leaves the data in the drive's cache
         connection.execute("PRAGMA fullfsync = ON")
         connection.execute("PRAGMA checkpoint_fullfsync = ON")
-    return Opened(connection, tx_on(connection), path, _file_id(path))
+    return _opened(connection, path, guard)
 
 
-def open_reader(path: Path) -> Opened:
+def open_reader(path: Path, guard: FileGuard | None = None) -> Opened:
     """A read-only connection."""
     connection = connect(path)
     connection.execute("PRAGMA query_only = ON")
-    return Opened(connection, tx_on(connection), path, _file_id(path))
+    return _opened(connection, path, guard)
+
+
+def _opened(connection: sqlite3.Connection, path: Path, guard: FileGuard | None) -> Opened:
+    guard = guard or FileGuard(path)
+    return Opened(connection, tx_on(connection), path, guard.look(), guard)
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -149,11 +165,6 @@ def unavailable(error: sqlite3.Error) -> StoreUnavailable:
 
 def _as_it_is(_: None) -> None:
     return None
-
-
-def _file_id(path: Path) -> tuple[int, int]:
-    found = os.stat(path)  # noqa: PTH116 - asked before every group, and half the price of Path.stat
-    return found.st_dev, found.st_ino
 
 
 def _code(error: sqlite3.Error) -> int:

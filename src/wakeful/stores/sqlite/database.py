@@ -7,7 +7,7 @@ from functools import cache
 from sqlite3 import Connection
 from typing import Any, Final, NamedTuple
 
-from wakeful.stores.shared.database import Sql, Table, Values
+from wakeful.ports.database import Sql, Table, Values
 from wakeful.stores.sqlite.rows import insert_into, plain, update_of, upsert_into
 
 _LOCK: Final = re.compile(r" FOR (UPDATE|SHARE)( OF \w+)?( SKIP LOCKED)?\b")
@@ -26,7 +26,8 @@ def translated(sql: Sql) -> Translated:
     """The statement for SQLite: without locks, and with sets of keys as JSON."""
     text = sql if isinstance(sql, str) else sql.sqlite
     unlocked = _LOCK.sub("", text)
-    return Translated(_SET.sub(r"IN (SELECT value FROM json_each(:\1))", unlocked), tuple(_SET.findall(unlocked)))
+    sets = tuple(dict.fromkeys(_SET.findall(unlocked)))  # a statement may use one twice
+    return Translated(_SET.sub(r"IN (SELECT value FROM json_each(:\1))", unlocked), sets)
 
 
 @cache
@@ -41,11 +42,11 @@ def _update(table: Table) -> str:
 
 @cache
 def _upsert(table: Table) -> str:
-    return upsert_into(table.name, table.row, key=table.key)
+    return upsert_into(table.name, table.row, key=table.key, fixed=table.fixed)
 
 
 class SqliteDatabase:
-    """See `stores.shared.database.Database`."""
+    """See `ports.database.Database`."""
 
     __slots__ = ("connection",)
 

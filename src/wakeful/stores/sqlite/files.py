@@ -19,6 +19,13 @@ from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate
 APPLICATION_ID: Final = 0x57414B45
 """`WAKE`, at byte 68 of the file."""
 
+RESTORE: Final = "Restore a backup: wakeful restore FILE; or start a new, empty store: wakeful adopt --new"
+WAYS_ON: Final = (
+    "Restore a backup: wakeful restore FILE; or go on with what can still be read: wakeful adopt; or start a new, "
+    "empty store: wakeful adopt --new"
+)
+"""What to do about a damaged database."""
+
 _MAGIC: Final = b"SQLite format 3\x00"
 _HEADER_BYTES: Final = 100
 
@@ -64,11 +71,11 @@ def inspect(path: Path) -> None:
     with path.open("rb") as file:
         header = file.read(_HEADER_BYTES)
     if not header:
-        raise DatabaseRefused(f"{path} is empty: it was truncated, or created by something else; restore or remove it")
+        raise DatabaseRefused(f"{path} is empty: it was truncated, or created by something else. {RESTORE}")
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise DatabaseRefused(f"{path} is not a database, or its start is damaged; restore a backup or move it away")
+        raise DatabaseRefused(f"{path} is not a database, or its start is damaged. {RESTORE}")
     if _is_cut_within_a_page(path, header):
-        raise DatabaseRefused(f"{path} is damaged: its end is missing; restore a backup")
+        raise DatabaseRefused(f"{path} is damaged: its end is missing. {RESTORE}")
     if int.from_bytes(header[68:72]) != APPLICATION_ID:
         raise DatabaseRefused(f"{path} belongs to another application; use another file")
 
@@ -78,7 +85,7 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
     is_small = path.stat().st_size <= CHECKED_WHOLE_BYTES
     faults = faults_in(connection) if is_small else faults_in(connection, _TABLES_CHECKED)
     if faults:
-        raise DatabaseRefused(f"{path} is damaged ({faults[0]}); restore a backup")
+        raise DatabaseRefused(f"{path} is damaged ({faults[0]}). {RESTORE}")
 
 
 def faults_in(connection: sqlite3.Connection, tables: Sequence[str] = ()) -> list[str]:

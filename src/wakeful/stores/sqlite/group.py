@@ -88,7 +88,7 @@ class GroupCommit:
     def close(self) -> None:
         """Close the connection; uncommitted work is rolled back."""
         if self._opened is not None:
-            self._opened.connection.close()
+            self._opened.close()
             self._opened = None
 
     def _begin(self, connection: sqlite3.Connection) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from wakeful.stores.shared.releases import WITHOUT_0_2
 from wakeful.stores.shared.tx import StoreTx
 from wakeful.stores.sqlite.connection import is_damage, unavailable
 from wakeful.stores.sqlite.files import inspect
@@ -41,7 +42,7 @@ def _connect(path: Path) -> sqlite3.Connection:
 
 def _check_version(version: int, path: Path) -> None:
     newest = migrations()[-1].number
-    if version < newest:
+    if version < WITHOUT_0_2 - 1:
         raise DatabaseRefused(
             f"{path} has schema {version}, and this release reads {newest}; start the daemon once, which upgrades it "
             "and keeps a copy"

@@ -13,9 +13,16 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from wakeful.ports.store import DatabaseRefused
+from wakeful.stores.shared.releases import WITHOUT_0_2
 
-class DatabaseRefused(Exception):
-    """The file cannot be used as the store. Nothing in it was changed."""
+__all__ = ["DatabaseRefused", "Migration", "migrate", "migrations", "version_of"]
+
+# The nodes of 0.2 that hold a lease.
+OF_0_2 = """
+SELECT count(*) FROM nodes WHERE release IS NULL AND voided_at IS NULL
+  AND lease_until > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)
+"""
 
 
 class Migration(NamedTuple):
@@ -52,6 +59,8 @@ def migrate(connection: sqlite3.Connection, path: Path, steps: list[Migration]) 
         copy_to = None  # a new database
     for step in steps:
         if step.number > version:
+            if _must_wait(connection, step):
+                break
             _take(connection, step, path, copy_to)
             copy_to = None
 
@@ -60,7 +69,7 @@ def _take(connection: sqlite3.Connection, step: Migration, path: Path, copy_to: 
     """Apply one step, unless another process has done so in the meantime."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        if version_of(connection) < step.number:
+        if version_of(connection) < step.number and not _must_wait(connection, step):
             if copy_to is not None:
                 _copy(path, copy_to)  # under the lock: the copy is exactly the state before the change
             for statement in _statements(step.sql):
@@ -71,6 +80,11 @@ def _take(connection: sqlite3.Connection, step: Migration, path: Path, copy_to: 
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def _must_wait(connection: sqlite3.Connection, step: Migration) -> bool:
+    """Whether a node of 0.2 is at work, which could not continue after this step."""
+    return step.number == WITHOUT_0_2 and connection.execute(OF_0_2).fetchone() != (0,)
 
 
 def _copy(path: Path, copy_to: Path) -> None:

@@ -10,8 +10,11 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final, Protocol
 
+from wakeful.ports.store import StoreUnavailable
 from wakeful.stores.sqlite.connection import READ_STEPS, READ_WITHIN_S, Opened, is_unavailable, open_reader, unavailable
+from wakeful.stores.sqlite.file_guard import FileGuard
 from wakeful.stores.sqlite.group import Call, Fate, answer
+from wakeful.stores.sqlite.migrate import DatabaseRefused
 
 TOGETHER_MAX: Final = 8
 """How many operations that wait share a snapshot: beginning and ending one costs as much as a small read."""
@@ -29,8 +32,9 @@ class Reader(Protocol):
 class ReaderThreads:
     """A few threads with one connection each, opened when first needed. Belongs to the loop it was created on."""
 
-    def __init__(self, path: Path, n: int) -> None:
+    def __init__(self, path: Path, n: int, guard: FileGuard) -> None:
         self._path = path
+        self._guard = guard
         self._loop = asyncio.get_running_loop()
         self._ended = [self._loop.create_future() for _ in range(n)]
         self._gathered: list[Call] = []
@@ -64,14 +68,27 @@ class ReaderThreads:
         opened: Opened | None = None
         while calls := self._gather():
             try:
-                opened = open_reader(self._path) if opened is None else opened
+                opened = self._current(opened)
                 self._serve(opened, calls)
             except sqlite3.Error as error:
                 self._post(answer, calls, [(None, unavailable(error))] * len(calls))
+            except (OSError, DatabaseRefused) as error:
+                self._post(answer, calls, [(None, StoreUnavailable(str(error)))] * len(calls))
             del calls
         if opened is not None:
-            opened.connection.close()
+            opened.close()
         self._post(ended.set_result, None)
+
+    def _current(self, opened: Opened | None) -> Opened:
+        """A connection to the file at the path: one to a file that was removed or replaced would read the old one."""
+        if opened is not None and opened.is_in_place():
+            return opened
+        if opened is not None:
+            self._guard.check_replaced()
+        fresh = open_reader(self._path, self._guard)
+        if opened is not None:
+            opened.close()
+        return fresh
 
     def _gather(self) -> list[Call]:
         """Wait for operations, and take others that wait already; empty at the end."""
@@ -104,8 +121,8 @@ class ReaderThreads:
 class InlineReader:
     """Reads on the running loop, one per iteration."""
 
-    def __init__(self, path: Path) -> None:
-        self._opened: Opened | None = open_reader(path)
+    def __init__(self, path: Path, guard: FileGuard) -> None:
+        self._opened: Opened | None = open_reader(path, guard)
 
     def submit(self, call: Call) -> None:
         call.future.get_loop().call_soon(self._turn, call)
@@ -116,7 +133,7 @@ class InlineReader:
     def die(self) -> None:
         """Return no further results."""
         if self._opened is not None:
-            self._opened.connection.close()
+            self._opened.close()
             self._opened = None
 
     def _turn(self, call: Call) -> None:

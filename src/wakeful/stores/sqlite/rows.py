@@ -13,7 +13,7 @@ from itertools import chain
 from sqlite3 import Connection
 from typing import Any, Final, NamedTuple
 
-from wakeful.stores.shared.database import fields_of
+from wakeful.ports.database import fields_of
 
 ROWS_TOGETHER: Final = 50
 
@@ -54,9 +54,9 @@ def update_of(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed:
     return f"UPDATE {table} SET {changed} FROM (SELECT {given}) AS new WHERE {found}"
 
 
-def upsert_into(table: str, row: type[NamedTuple], *, key: tuple[str, ...]) -> str:
-    """Insert or update one row by its key."""
-    changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key)
+def upsert_into(table: str, row: type[NamedTuple], *, key: tuple[str, ...], fixed: tuple[str, ...] = ()) -> str:
+    """Insert or update one row by its key. `fixed` columns of an existing row stay."""
+    changed = ", ".join(f"{name} = excluded.{name}" for name in fields_of(row) if name not in key + fixed)
     return f"{insert_into(table, row)} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}"
 
 

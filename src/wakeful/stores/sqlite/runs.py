@@ -11,10 +11,10 @@ from sqlite3 import Connection
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_PLANNED, Attempt, Outcome, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import AttemptsAdded, Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
+from wakeful.ports.database import NO_ID, columns_of
 from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
-from wakeful.stores.pruning import NO_ID, PRUNE_WINDOW, Ledger, doomed
-from wakeful.stores.shared.database import columns_of
+from wakeful.stores.pruning import PRUNE_WINDOW, Ledger, doomed
 from wakeful.stores.sqlite.rows import ids, insert_into, plain, update, update_of
 
 _COLUMNS = columns_of(Run, "runs")
@@ -31,6 +31,14 @@ DUE = f"""
 SELECT {_COLUMNS} FROM alarms INDEXED BY alarms_due CROSS JOIN runs ON run_id = alarms.ref
 WHERE alarms.kind = 'run' AND alarms.priority = ? AND parked = 0 AND alarms.due_at IS NOT NULL AND alarms.due_at <= ?
   AND outcome = 'waiting'
+ORDER BY alarms.due_at, alarms.ref LIMIT ?
+"""
+
+# Planned ones of them that are due later than a time, and need no lane.
+DUE_AFTER = f"""
+SELECT {_COLUMNS} FROM alarms INDEXED BY alarms_due CROSS JOIN runs ON run_id = alarms.ref
+WHERE alarms.kind = 'run' AND alarms.priority = 1 AND parked = 0 AND alarms.due_at IS NOT NULL
+  AND alarms.due_at > ? AND alarms.due_at <= ? AND alarms.lane IS NULL AND outcome = 'waiting'
 ORDER BY alarms.due_at, alarms.ref LIMIT ?
 """
 
@@ -221,7 +229,11 @@ class SqliteRuns:
         if rows:
             self._changes.append(RunsAdded(rows))
 
-    def due(self, *, now: Instant, limit: int, manual_max: int | None = None) -> list[Run]:
+    def due(
+        self, *, now: Instant, limit: int, manual_max: int | None = None, after: Instant | None = None
+    ) -> list[Run]:
+        if after is not None:
+            return list(map(Run._make, self._connection.execute(DUE_AFTER, (after, now, limit))))
         manual = limit if manual_max is None else min(limit, manual_max)
         rows = list(map(Run._make, self._connection.execute(DUE, (PRIORITY_PERSON, now, manual))))
         if len(rows) < limit:

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 from wakeful.core.simulation.summary import SimulatedRow
 from wakeful.core.time.instants import Instant
+from wakeful.ports.database import Table
 from wakeful.ports.store import Schedule
-from wakeful.stores.shared.database import Table
 from wakeful.stores.shared.tx import StoreTx
 from wakeful.stores.sqlite.connection import STATEMENTS_CACHED, adapt_none
 from wakeful.stores.sqlite.migrate import migrate, migrations
@@ -89,6 +89,9 @@ class ScratchStore:
 
     async def release_clock(self) -> None:
         """Nothing to release: no other process waits for the clock."""
+
+    async def remember(self, mark: int) -> None:
+        """Nothing outlives this process."""
 
     async def changed(self) -> bool:
         return False

@@ -1,6 +1,7 @@
 """The store in one SQLite file."""
 
 import asyncio
+import logging
 import os
 import sqlite3
 from collections.abc import Callable
@@ -19,13 +20,18 @@ from wakeful.stores.sqlite.connection import (
     set_up_writer,
     unavailable,
 )
-from wakeful.stores.sqlite.files import check, create, faults_in, inspect, place
+from wakeful.stores.sqlite.file_guard import FileGuard
+from wakeful.stores.sqlite.files import RESTORE, WAYS_ON, check, create, faults_in, inspect, place
 from wakeful.stores.sqlite.group import Call, GroupCommit
+from wakeful.stores.sqlite.identity import Identity, IdentityFile, check_main_file, refuse_missing, settle_identity
+from wakeful.stores.sqlite.log_check import has_lost_commits
 from wakeful.stores.sqlite.migrate import DatabaseRefused, Migration, migrate, migrations
 from wakeful.stores.sqlite.reader import InlineReader, Reader, ReaderThreads
 from wakeful.stores.sqlite.writer import Hook, InlineWriter, Writer, WriterThread
 
 T = TypeVar("T")
+
+log = logging.getLogger("wakeful.store")
 
 # Changes when another connection has written.
 DATA_VERSION: Final = "PRAGMA data_version"
@@ -36,8 +42,9 @@ READERS = 2
 class SqliteStore:
     """See `ports.store.Store`. Belongs to the event loop it was opened on."""
 
-    def __init__(self, path: Path, writer: Writer, reader: Reader, clock: ClockHold | None) -> None:
+    def __init__(self, path: Path, writer: Writer, reader: Reader, clock: ClockHold | None, guard: FileGuard) -> None:
         self._path = path
+        self._guard = guard
         self._writer = writer
         self._reader = reader
         self._clock = clock
@@ -56,8 +63,10 @@ class SqliteStore:
         """Open the database, creating or migrating it first; raises `DatabaseRefused` on a file it must not touch."""
         where = place(path)
         opened = await asyncio.to_thread(_prepare, where, synchronous, migrations())
-        writer = WriterThread(GroupCommit(opened, lambda: _reopen(where, synchronous)))
-        return cls(where, writer, ReaderThreads(where, readers), None if shared_clock else ClockHold(where))
+        guard = opened.guard
+        writer = WriterThread(GroupCommit(opened, lambda: _reopen(where, synchronous, guard)))
+        reader = ReaderThreads(where, readers, guard)
+        return cls(where, writer, reader, None if shared_clock else ClockHold(where), guard)
 
     @classmethod
     def open_inline(
@@ -72,7 +81,8 @@ class SqliteStore:
         die."""
         where = place(path)
         opened = _prepare(where, synchronous, migrations())
-        reader = InlineReader(where)
+        guard = opened.guard
+        reader = InlineReader(where, guard)
         clock = None if shared_clock else ClockHold(where)
 
         def die() -> None:
@@ -80,8 +90,8 @@ class SqliteStore:
             if clock is not None:
                 clock.release()
 
-        steps = GroupCommit(opened, lambda: _reopen(where, synchronous))
-        return cls(where, InlineWriter(steps, hook, die), reader, clock)
+        steps = GroupCommit(opened, lambda: _reopen(where, synchronous, guard))
+        return cls(where, InlineWriter(steps, hook, die), reader, clock, guard)
 
     async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
         """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
@@ -103,6 +113,15 @@ class SqliteStore:
     async def hold_clock(self) -> bool:
         """Try to become the one process that ticks."""
         return self._clock is None or self._clock.hold()
+
+    async def remember(self, mark: int) -> None:
+        """Write the mark into the file beside the database, on the writer's thread: a disk may hang."""
+        file, store_id = IdentityFile(self._path), self._guard.store_id
+        assert store_id is not None  # noqa: S101 - it is settled when the store is opened
+        try:
+            await self.write(lambda _: file.write(Identity(store_id, mark)))
+        except OSError as error:
+            log.warning("%s cannot be written (%s); a database that went back would not be noticed", file.path, error)
 
     async def release_clock(self) -> None:
         """Let another process tick."""
@@ -162,13 +181,21 @@ def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Op
     """The writing connection to a database that exists, is ours, is intact and is up to date."""
     try:
         if not path.exists():
+            refuse_missing(path)
             create(path, steps)
         inspect(path)
+        is_alone = ClockHold(path).holder() is None
+        expected = IdentityFile(path).read()
+        check_main_file(path, None if expected is None else expected.store_id)
+        if is_alone and has_lost_commits(path):
+            raise DatabaseRefused(f"{path}-wal is damaged: commits that it held are lost. {WAYS_ON}")
         connection = connect(path)
         try:
             check(connection, path)
             migrate(connection, path, steps)
-            return set_up_writer(connection, path, synchronous)
+            opened = set_up_writer(connection, path, synchronous)
+            opened.guard.recognise(settle_identity(connection, path))
+            return opened
         except BaseException:
             connection.close()
             raise
@@ -178,17 +205,18 @@ def _prepare(path: Path, synchronous: Synchronous, steps: list[Migration]) -> Op
 
 def _refusal(path: Path, error: sqlite3.Error) -> Exception:
     if is_damage(error):
-        return DatabaseRefused(f"{path} is damaged ({error}); restore a backup")
+        return DatabaseRefused(f"{path} is damaged ({error}). {RESTORE}")
     return unavailable(error)
 
 
-def _reopen(path: Path, synchronous: Synchronous) -> Opened:
-    """A new writing connection after the old one broke."""
+def _reopen(path: Path, synchronous: Synchronous, guard: FileGuard) -> Opened:
+    """A new writing connection after the old one broke, or after the file was replaced."""
     try:
         inspect(path)
+        guard.check_replaced()
         connection = connect(path)
         try:
-            return set_up_writer(connection, path, synchronous)
+            return set_up_writer(connection, path, synchronous, guard)
         except BaseException:
             connection.close()
             raise

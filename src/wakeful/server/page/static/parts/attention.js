@@ -43,7 +43,7 @@ export const ACKNOWLEDGE = "Closes the alert; nothing is run. It is reported aga
 /** Whether an item has a button "Acknowledge". */
 export const isAcknowledgeable = (item) =>
   item.kind === "failing"
-    ? item.status === "done" || (item.status !== "invalid" && Boolean(item.alertId))
+    ? item.status === "done" || item.byHand || (item.status !== "invalid" && Boolean(item.alertId))
     : ["budget", "incident", "finding", "stuck"].includes(item.kind) && Boolean(item.alertId);
 
 /** The view about the subject of an item. */
@@ -73,9 +73,9 @@ function buttons(item, changed) {
   switch (item.kind) {
     case "failing":
       if (item.status === "invalid") return [edit, open];
-      if (item.status === "disabled")
+      if (item.status === "disabled" && !item.byHand)
         return [act("Resume", "play", schedule("/resume"), `${item.slug} is on again`), again, acknowledge, open];
-      if (item.status === "done")
+      if (item.status === "done" || item.byHand)
         return [again, act("Acknowledge", "check", schedule("/acknowledge"), "Acknowledged", ACKNOWLEDGE), open];
       return [again, item.agent ? null : edit, acknowledge, open];
     case "late":
@@ -138,7 +138,9 @@ async function isReviewed(item) {
   const { approvals } = await get("/api/approvals");
   const proposal = approvals.find(({ id }) => id === item.approvalId);
   if (!proposal) return false;
-  const proposed = h("pre", { class: "text", tabindex: 0 }, quoted(written(JSON.stringify(proposal.definition, null, 2))));
+  const differences = proposal.changes.map(({ field, old, new: now }) => `${field}: ${JSON.stringify(old)} → ${JSON.stringify(now)}`);
+  const all = { create: JSON.stringify(proposal.definition, null, 2), edit: differences.join("\n"), run: proposal.note ?? "" }[proposal.change];
+  const proposed = h("pre", { class: "text", tabindex: 0 }, quoted(written(all)));
   return confirm(`Approve ${item.title}?`, [`The agent ${item.agent} proposed:`, proposed], "Approve", { kind: "primary" });
 }
 

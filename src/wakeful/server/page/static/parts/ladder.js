@@ -5,22 +5,22 @@ import { at, length } from "../lib/time.js";
 
 const RUNGS = ["claimed", "sent", "accepted", "started", "finished"];
 
-/** Update a run's rung from a stream event; returns whether it changed. */
+/** Update how far a run got from a stream event; returns whether it changed. */
 export function climb(run, event) {
-  if (event.what !== "climbed" || RUNGS.indexOf(event.rung) <= RUNGS.indexOf(run.rung)) return false;
-  run.rung = event.rung;
+  if (event.what !== "climbed" || RUNGS.indexOf(event.rung) <= RUNGS.indexOf(run.reached)) return false;
+  run.reached = event.rung;
   run.ladder = { ...run.ladder, [event.rung]: event.at };
   return true;
 }
 
-/** The rungs of a run's current attempt. */
+/** The rungs that any attempt of a run reached, with the times of its current attempt. */
 export function ladder(run) {
   const reached = run.ladder ?? {};
-  const height = RUNGS.indexOf(run.rung);
+  const height = RUNGS.indexOf(run.reached);
   let before = at(reached.claimed) ?? at(run.startedAt);
   return h(
     "ol",
-    { class: "ladder", data: { o: run.outcome }, "aria-label": `Rung: ${run.rung ?? "not started"}` },
+    { class: "ladder", data: { o: run.outcome }, "aria-label": `Rung: ${run.reached ?? "not started"}` },
     RUNGS.map((rung, index) => {
       const since = before;
       const moment = rung === "finished" && !reached[rung] && height === 4 ? at(run.endedAt) : at(reached[rung]);

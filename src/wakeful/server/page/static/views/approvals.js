@@ -13,6 +13,7 @@ import { body, button, empty, facts, head, panel, table } from "../parts/element
 const WORDS = "Agents can propose schedules. Nothing runs until you approve it.";
 const NONE = "When an agent proposes a schedule or a change, it is shown here with everything it would do.";
 const TITLES = { prompt: "Prompt", command: "Command", http: "Request", call: "Python call", event: "Event", dispatch: "Hand over to workers" };
+const KINDS = { create: " – a new schedule by ", edit: " – a change by ", run: " – one run of it, by " };
 const ACTIONS = Object.keys(TITLES);
 const INSTANT = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
 
@@ -49,7 +50,7 @@ function proposal(proposed, decide) {
     "div",
     { role: "listitem", data: { proposal: proposed.id } },
     panel(
-      [quoted(proposed.slug), h("span", { class: "soft" }, isNew ? " – a new schedule by " : " – a change by ", quoted(proposed.owner))],
+      [quoted(proposed.slug), h("span", { class: "soft" }, KINDS[proposed.change], quoted(proposed.owner))],
       { actions: h("span", { class: "soft small" }, "asked ", when(proposed.askedAt)) },
       body(
         facts([
@@ -57,7 +58,7 @@ function proposal(proposed, decide) {
           ["Next", proposed.next.length ? h("ul", null, proposed.next.slice(0, 3).map((time) => h("li", null, wall(at(time)), h("span", { class: "soft" }, ", ", when(time))))) : "never"],
         ]),
         action(proposed.definition),
-        isNew ? options(proposed.changes) : differences(proposed.changes),
+        isNew ? options(proposed.changes) : proposed.changes.length ? differences(proposed.changes) : null,
         proposed.note ? [h("h3", null, "Note from the agent"), text(proposed.note)] : null,
         facts([
           [

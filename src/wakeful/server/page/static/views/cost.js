@@ -42,7 +42,7 @@ export default async function cost(visit) {
     ]);
     sums.parentElement?.classList.toggle("hidden", rows.rows.length === 0);
     if (visit.isSame(by, days, limits, daily, rows)) return;
-    fill(budgets, limits.stopped.map(stopped), limits.budgets.map(budget), limits.budgets.length ? null : noBudget());
+    fill(budgets, limits.stopped.map(stopped), limits.unpriced.map(unpriced), limits.budgets.map(budget), limits.budgets.length ? null : noBudget());
     fill(spending, daily.rows.length ? body(total(daily.total), perDay(daily.rows, Number(days))) : none(days));
     fill(sums, rows.rows.length ? sumsBy(by, rows) : null);
   };
@@ -59,6 +59,8 @@ export default async function cost(visit) {
       h("div", { class: "grow" }, h("b", null, "Agent ", quoted(brake.agent), " is stopped. "), quoted(brake.reason), " ", when(brake.since)),
       button("Release", () => attempt(() => post(`/api/budget/${encodeURIComponent(brake.agent)}/release`), `${brake.agent} may work again`).then(again), { kind: "small" }),
     );
+  const unpriced = (agent) =>
+    h("div", { class: "note warn" }, h("div", { class: "grow" }, h("b", null, "Cost of ", quoted(agent.agent), " unknown. "), quoted(agent.sentence), ". ", quoted(agent.cure), "."));
   const noBudget = () =>
     panel(
       null,
@@ -68,6 +70,7 @@ export default async function cost(visit) {
     );
   const budget = (limited) => {
     const share = use(limited);
+    const unknown = limited.unknown ? [count(limited.unknown, "run"), limited.assumed ? ` (${amountOf(limited.assumed, limited.unit)} assumed)` : ""].join("") : null;
     return panel(
       quoted(scopeWords(limited.scope)),
       { actions: h("span", { class: "soft small" }, `per ${limited.period}`) },
@@ -76,6 +79,7 @@ export default async function cost(visit) {
           "div",
           { class: "figures" },
           figure(amountOf(limited.spent, limited.unit), "spent"),
+          unknown ? figure(unknown, "of unknown cost") : null,
           figure(amountOf(limited.reserved, limited.unit), "reserved"),
           figure(amountOf(limited.limit, limited.unit), "limit"),
         ),
@@ -96,7 +100,8 @@ export default async function cost(visit) {
     const agent = h("select", { disabled: limited !== null }, option("", "All agents together", scope), agents.map(({ name }) => option(name, name, scope)));
     const period = h("select", { disabled: limited !== null }, option("day", "day", limited?.period), option("month", "month", limited?.period));
     const limit = h("input", { type: "text", inputmode: "decimal", value: limited ? String(limited.limit) : "", placeholder: "5.00" });
-    const send = (amount) => ask("PUT", "/api/budget", { body: { period: period.value, limit: amount, agent: agent.value || null } });
+    const allow = h("input", { type: "checkbox" });
+    const send = (amount) => ask("PUT", "/api/budget", { body: { period: period.value, limit: amount, agent: agent.value || null, ...(allow.checked ? { unpriced: "allow" } : {}) } });
     const given = () => {
       const amount = Number(limit.value.replace(",", "."));
       if (!limit.value.trim() || !(amount >= 0)) throw Object.assign(new Error("write an amount in US dollars, such as 5.00"), { field: "limit" });
@@ -108,6 +113,7 @@ export default async function cost(visit) {
       field("agent", "For", agent),
       field("period", "Per", period),
       field("limit", "Limit in US dollars", limit, limited?.origin === "set" ? "empty: the limit in wakeful.toml, or none" : "replaces the limit in wakeful.toml"),
+      h("label", { class: "row" }, allow, "Set it although it cannot apply to agents of unknown cost"),
     );
     const save = () => send(limited?.origin === "set" && !limit.value.trim() ? null : given());
     if (await askForm(limited ? "Change the budget" : "Set a budget", fields, save)) again();

@@ -92,6 +92,7 @@ function shown(data) {
         data.accuracy ? accuracy(data.accuracy) : h("p", { class: "soft small" }, "There is no earlier forecast to compare with yet."),
       ),
     ),
+    data.unpriced.map(({ agent, sentence }) => h("p", { class: "note warn" }, h("span", null, "Cost of ", quoted(agent), " unknown: ", quoted(sentence), "."))),
     h(
       "div",
       { class: "cards" },

@@ -54,12 +54,13 @@ export default async function schedules(visit) {
       item.element.remove();
       shown.delete(slug);
     }
+    const restoreFocus = rowFocusKeeper(shown);
     for (let index = first; index < last; index += 1) {
       const schedule = list.rows[index];
       let item = shown.get(schedule.slug);
       if (!item || item.of !== schedule) {
         const element = scheduleRow(schedule, actions);
-        if (item) replaceRow(item.element, element);
+        item?.element.replaceWith(element);
         item = { of: schedule, element };
         shown.set(schedule.slug, item);
       }
@@ -72,6 +73,7 @@ export default async function schedules(visit) {
       element.setAttribute("aria-setsize", list.next === null ? list.rows.length : -1);
       if (schedule.recent === undefined) renewed.add(schedule.slug); // read in bulk, without its last runs
     }
+    restoreFocus();
     if (renewed.size) renew();
     if (list.next !== null && last + 40 > list.rows.length) more();
   });
@@ -319,10 +321,17 @@ export default async function schedules(visit) {
   return { title: "Schedules", element };
 }
 
-/** Replace a row by a newer one; the control that has the focus keeps it. */
-function replaceRow(row, newer) {
-  const controls = (of) => [...of.querySelectorAll("a, button")];
-  const focused = controls(row).indexOf(document.activeElement);
-  row.replaceWith(newer);
-  if (focused >= 0) controls(newer)[focused]?.focus({ preventScroll: true });
+/** Note which control of which row has the focus. The result gives the focus back: a row that is redrawn or moved in the
+ * document loses it. */
+function rowFocusKeeper(shown) {
+  const controls = (row) => [...row.querySelectorAll("a, button")];
+  const focused = document.activeElement;
+  const slug = focused?.closest(".list-row")?.dataset.slug;
+  const item = shown.get(slug);
+  const place = item ? controls(item.element).indexOf(focused) : -1;
+  return () => {
+    if (place < 0 || document.activeElement === focused) return;
+    const row = shown.get(slug)?.element;
+    if (row) controls(row)[place]?.focus({ preventScroll: true });
+  };
 }

@@ -31,7 +31,8 @@ export default async function workflow(visit) {
     ]);
     // An uncertain side effect is resolved below; until then resuming is refused.
     const isUncertain = workflow.openRun?.awaits === "uncertain";
-    const isResting = workflow.status !== "active" || (workflow.error && !isUncertain);
+    const isStarted = ["active", "stopped"].includes(workflow.status);
+    const isResting = !isStarted || (workflow.error && !isUncertain);
     fill(
       top,
       h("nav", { class: "crumb" }, h("a", { href: "#/workflows" }, "Workflows"), " / "),
@@ -49,7 +50,7 @@ export default async function workflow(visit) {
           { class: "actions" },
           button("Run now", () => act("/run", "Session requested"), { kind: "primary", symbol: "play" }),
           isResting ? button("Resume", () => act("/resume", "Resumed"), { symbol: "play" }) : null,
-          workflow.status === "active" ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
+          isStarted ? button("Pause", () => act("/pause", "Paused"), { symbol: "pause" }) : null,
           workflow.origin === "rest" ? link("Edit", `#/workflows/${encodeURIComponent(id)}/edit`, { symbol: "edit" }) : null,
           workflow.origin === "rest" ? button("Delete", drop, { kind: "danger", symbol: "trash" }) : null,
         ),

@@ -1,0 +1,1 @@
+"""Operations: what can be asked of Wakeful, each described once."""
