@@ -15,6 +15,7 @@ from wakeful.api.future import Future
 from wakeful.api.one_schedule import ETAG, OneSchedule
 from wakeful.api.operation import Blocking, Returns, perform, read, write
 from wakeful.api.parameters import Param
+from wakeful.api.patches import patch_body
 from wakeful.api.planned import Planned
 from wakeful.api.reading import end_of_pause, is_mapping
 from wakeful.api.replies import ended, listed, shown, written
@@ -48,7 +49,6 @@ from wakeful.features.schedules.views import SCHEDULE, ScheduleView, Status, gla
 from wakeful.ports.store import Tx
 
 WARNED: Final = {**ETAG, "Wakeful-Warning": "a warning about the definition, if any"}
-ANY: Final = {"schema": {"type": "object"}, "example": {"enabled": False}}
 NEW_STATE: Final = Returns(SCHEDULE, "The new state.")
 
 
@@ -142,7 +142,7 @@ class Schedules(OneSchedule, Planned, Future):
         least="admin",
         id="patch_schedule",
         reply=written,
-        body={"application/json": ANY, "application/merge-patch+json": ANY},
+        body=patch_body({"enabled": False}),
     )
     async def patch(
         self,
