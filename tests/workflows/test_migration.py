@@ -7,7 +7,10 @@ import psycopg
 
 from postgres.server import Server, schema_of, server, url
 from wakeful.core.workflow.rows import Subscription, Topic
+from wakeful.features.workflows.message_rows import Messages
+from wakeful.features.workflows.state_rows import Subscriptions, Topics
 from wakeful.ports.store import Store, Tx
+from wakeful.ports.workflows import StoredWorkflows
 from wakeful.stores.postgres import PostgresStore
 from wakeful.stores.postgres import migrate as postgres
 from wakeful.stores.postgres.address import parse
@@ -42,11 +45,11 @@ async def judge(store: Store) -> None:
 
     def look(tx: Tx) -> Any:
         return (
-            tx.workflows.topics([1]),
-            tx.workflows.subscriptions([1]),
-            tx.messages.page(1, "mail", after_place=0, limit=9),
-            tx.messages.page(1, "left", after_place=0, limit=9),
-            [row.tried_version for row in tx.workflows.page(after=None, limit=9)],
+            tx[Topics].of([1]),
+            tx[Subscriptions].of([1]),
+            tx[Messages].page(1, "mail", after_place=0, limit=9),
+            tx[Messages].page(1, "left", after_place=0, limit=9),
+            [row.tried_version for row in tx[StoredWorkflows].page(after=None, limit=9)],
         )
 
     topics, subscriptions, mail, left, tried = await store.read(look)

@@ -39,7 +39,6 @@ from wakeful.ports.plans import (
     run_alarm,
 )
 from wakeful.ports.table import Rows
-from wakeful.ports.workflows import Messages, Sessions, Workflows
 
 __all__ = [
     "ALARM_HEARTBEAT",
@@ -101,12 +100,6 @@ class Tx(Protocol):
     def lanes(self) -> Lanes: ...
     @property
     def nodes(self) -> Nodes: ...
-    @property
-    def workflows(self) -> Workflows: ...
-    @property
-    def messages(self) -> Messages: ...
-    @property
-    def sessions(self) -> Sessions: ...
 
     def __getitem__(self, table: type[Access]) -> Access:
         """Access to a table that its feature describes."""

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Sequence
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.changes import Change, NodeRegistered, NodesVoided
 from wakeful.ports.database import Database, columns_of
+from wakeful.ports.releases import RELEASE
 from wakeful.ports.store import Node
-from wakeful.stores.shared.releases import RELEASE
 
 _COLUMNS = columns_of(Node, "nodes")
 

@@ -8,11 +8,8 @@ from wakeful.ports.plain import PlainPath
 from wakeful.ports.store import Alarms, Cadences, Lanes, Report, Runs
 from wakeful.ports.table import Rows
 from wakeful.stores.shared.labelled import SharedLabelled
-from wakeful.stores.shared.messages import SharedMessages
 from wakeful.stores.shared.nodes import SharedNodes
 from wakeful.stores.shared.schedules import AddSchedules, SharedSchedules
-from wakeful.stores.shared.sessions import SharedSessions
-from wakeful.stores.shared.workflows import SharedWorkflows
 
 Access = TypeVar("Access", bound=Rows[Any])
 
@@ -39,13 +36,10 @@ class StoreTx:
         "db",
         "labelled",
         "lanes",
-        "messages",
         "nodes",
         "plain",
         "runs",
         "schedules",
-        "sessions",
-        "workflows",
     )
 
     def __init__(self, db: Database, hot: HotPath, changes: list[Change]) -> None:
@@ -60,9 +54,6 @@ class StoreTx:
         self.schedules = SharedSchedules(db, hot.add_schedules, changes)
         self.labelled = SharedLabelled(db)
         self.nodes = SharedNodes(db, changes)
-        self.workflows = SharedWorkflows(db)
-        self.messages = SharedMessages(db)
-        self.sessions = SharedSessions(db)
 
     def __getitem__(self, table: type[Access]) -> Access:
         known: Access | None = self._tables.get(table)

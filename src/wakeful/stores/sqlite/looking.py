@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from wakeful.stores.shared.releases import WITHOUT_0_2
+from wakeful.ports.releases import WITHOUT_0_2
 from wakeful.stores.shared.tx import StoreTx
 from wakeful.stores.sqlite.connection import is_damage, unavailable
 from wakeful.stores.sqlite.files import inspect
