@@ -16,7 +16,7 @@ from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.slot.slot import Slot
 from wakeful.engine import incident_rows
 from wakeful.observe import bus_rows
-from wakeful.ports import inbox, interactions, outbox, slots
+from wakeful.ports import inbox, interactions, outbox, schedules, slots
 from wakeful.ports.database import Sql
 from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressees, Deliveries
@@ -24,7 +24,6 @@ from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
 from wakeful.server.http.kept_rows import Answers
 from wakeful.stores import sqlite
-from wakeful.stores.shared import schedules
 from wakeful.stores.sqlite import alarms, cadences, lanes, new_schedules, runs
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.database import translated

@@ -11,7 +11,7 @@ from conformance.test_shared_sql import shared_statements
 from postgres.server import Server, schema_of
 from sampling import sampled
 from wakeful.engine import run_totals
-from wakeful.ports import outbox
+from wakeful.ports import nodes, outbox, schedules
 from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressees
 from wakeful.stores.postgres import (
@@ -26,7 +26,6 @@ from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Timeouts, connect
 from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.migrate import migrations, version_of
-from wakeful.stores.shared import nodes, schedules
 
 
 async def test_many_openers_make_the_schema_once(new_url: str, server: Server) -> None:

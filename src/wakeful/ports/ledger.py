@@ -3,11 +3,11 @@
 The run row is the lock of a run, the lane row the lock of a lane.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from wakeful.core.run.runs import OPEN, Attempt, Outcome, Run, RungName, Trigger
-from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
+from wakeful.core.time.instants import Instant
 
 # The columns that closing a run changes, besides clearing deadline, next attempt, process and stuck.
 CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "result")
@@ -16,26 +16,6 @@ CLOSED_COLUMNS: Final = ("outcome", "reason", "rung", "ended_at", "error", "resu
 CLAIMED_COLUMNS: Final = (
     "outcome", "rung", "attempt", "owner", "fence", "started_at", "claimed_at", "deadline_at",
 )  # fmt: skip
-
-
-class Node(NamedTuple):
-    """One incarnation of a process that ticks."""
-
-    node_id: int
-    name: str
-    host: str
-    pid: int
-    started_at: Instant
-    lease_until: Instant
-    last_tick_at: Instant
-    lag: Duration
-    running: int
-    capacity: int
-    voided_at: Instant | None  # it lost its lease; everything it still writes is fenced off
-    terms: str = ""  # a hash of the settings that all nodes must share; empty if unknown
-    labels: str = ""  # separated by spaces (`core.schedule.labels`)
-    labels_at: Instant = 0  # since when it has these
-    release: str | None = None  # None: 0.2
 
 
 class RunGlance(NamedTuple):
@@ -193,51 +173,4 @@ class Lanes(Protocol):
 
     def holders(self) -> dict[str, int]:
         """The run that holds each lane."""
-        ...
-
-
-class Nodes(Protocol):
-    """The nodes that tick."""
-
-    def register(self, *, name: str, host: str, pid: int, now: Instant, lease_until: Instant, capacity: int) -> int: ...
-
-    def renew(
-        self, node_id: int, *, now: Instant, lease_until: Instant, lag: Duration, running: int, capacity: int
-    ) -> bool:
-        """Extend the lease; False if the node was voided in the meantime."""
-        ...
-
-    def publish(self, node_id: int, *, terms: str, labels: str, now: Instant) -> None:
-        """Publish a hash of the settings the node runs with, and its labels."""
-        ...
-
-    def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
-        """Whether the node still has its lease, and until `lease_until` at least; if so, no other node can take it
-        before this transaction ends."""
-        ...
-
-    def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
-        """Nodes not voided whose lease expired, or ends after `beyond`, which no live node could have written."""
-        ...
-
-    def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
-        """Void these nodes; returns those that were not voided before."""
-        ...
-
-    def with_leftovers(self) -> list[int]:
-        """Voided nodes that still own runs."""
-        ...
-
-    def all(self) -> list[Node]: ...
-
-    def names(self, node_ids: Iterable[int]) -> dict[int, str]:
-        """The names of these incarnations, by id."""
-        ...
-
-    def of_newest_runs(self, schedule_ids: Sequence[int]) -> dict[int, str]:
-        """The name of the node of the newest run of each of these schedules."""
-        ...
-
-    def prune(self, *, before: Instant) -> None:
-        """Delete voided nodes that own nothing."""
         ...
