@@ -18,7 +18,7 @@ from wakeful.api.old_self_scheduling import OldSelfScheduling
 from wakeful.api.people import People
 from wakeful.api.schedules import Schedules
 from wakeful.api.system import System
-from wakeful.api.tools import AgentToolbox
+from wakeful.api.tools import toolbox
 from wakeful.api.turns import Turns
 from wakeful.api.verbs import Verbs
 from wakeful.api.workflows import Workflows
@@ -124,7 +124,7 @@ class Wakeful(
         return System(self)
 
     def _toolbox(self) -> Toolbox:
-        return AgentToolbox(self)
+        return toolbox(self)
 
     def job(
         self, timing: GivenTiming, slug: str | None = None, *, args: Mapping[str, Any] | None = None, **options: Any

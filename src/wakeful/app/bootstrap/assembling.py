@@ -30,8 +30,8 @@ from wakeful.integrations.actions.command import CommandAction
 from wakeful.integrations.actions.dispatch import DispatchAction
 from wakeful.integrations.actions.http import HttpAction
 from wakeful.integrations.actions.processes import SystemOrphans
-from wakeful.integrations.agents.receipted import Receipted
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipted import Receipted
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
