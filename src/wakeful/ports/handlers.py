@@ -220,6 +220,9 @@ class TickGap(NamedTuple):
 OnSilence: TypeAlias = Callable[[Tx, TickGap], None]
 """Called in the transaction that detects the gap."""
 
+Forgo: TypeAlias = Callable[[Tx, Instant], int]
+"""Makes a feature give up what it had planned since the backup that this store is; returns how many instants."""
+
 
 class Booked(NamedTuple):
     """An attempt that ended, and how it is settled."""
@@ -279,6 +282,7 @@ class FeatureHooks(NamedTuple):
     upcoming: Sequence[UpcomingSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
+    forgo: Sequence[Forgo] = ()
     accounts: Accounts | None = None
 
 

@@ -23,6 +23,7 @@ from wakeful.features.schedules.compiled import KIND, Compilations
 from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.remote_callables import remote_callables_gate
 from wakeful.features.schedules.resets import Resets
+from wakeful.features.schedules.restored_store import adopt_copy
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.checking import CheckAction
@@ -125,7 +126,10 @@ async def assemble_with(
     alarms, runs = _schedules(context, plugs, node)
     hooks = _hooks(context, setup, plugs, alarms, runs, appliers, orphans, run_tokens)
     appliers.add({Prove: partial(prove, hooks=hooks)})
-    engine = Engine(store, clock, hooks, identity, setup.limits, on_alert=setup.on_alert, sink=sink, node=node)
+    adopt = partial(adopt_copy, store, hooks, compilations, [forgo for plug in plugs for forgo in plug.forgo])
+    engine = Engine(
+        store, clock, hooks, identity, setup.limits, on_alert=setup.on_alert, sink=sink, node=node, adopt=adopt
+    )
     return Parts(
         store=store,
         clock=clock,
@@ -138,6 +142,7 @@ async def assemble_with(
         receipts=receipts,
         run_tokens=run_tokens,
         apply=appliers.apply,
+        adopt=adopt,
         services=tuple(service for plug in plugs for service in plug.services),
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),

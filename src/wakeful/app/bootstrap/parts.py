@@ -86,6 +86,7 @@ class Parts:
     receipts: Receipts | None
     run_tokens: RunTokens | None
     apply: Callable[[Tx, Effect, Instant], bool]
+    adopt: Callable[[Instant], Awaitable[object]]  # repairs a store that is a copy or was rolled back
     services: tuple[BackgroundService, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
     on_settings: tuple[OnSettings, ...] = ()

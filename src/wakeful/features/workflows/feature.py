@@ -123,6 +123,7 @@ class Workflows:
             services=[self],
             upcoming=[UpcomingHandlers(self.compilations)],
             whys={"workflow": WhyWorkflow(self.compilations)},
+            forgo=[self._forgo],
         )
 
     # --- background service ------------------------------------------------------------------------------------------
@@ -177,7 +178,7 @@ class Workflows:
         while after_id is not None:
             after_id = await self._store.write(partial(step, after_id=after_id))
 
-    def forgo(self, tx: Tx, now: Instant) -> int:
+    def _forgo(self, tx: Tx, now: Instant) -> int:
         """The store was restored from a backup: what was consumed since is unknown, so every workflow stops until a
         person has checked it. No instants are given up."""
         commands.stop_all(tx, RESTORED, now=now)
