@@ -17,6 +17,7 @@ from wakeful.core.slot.slot import Slot
 from wakeful.engine import incident_rows
 from wakeful.observe import bus_rows
 from wakeful.ports import inbox, interactions, outbox, schedules, slots
+from wakeful.ports import runs as ledger
 from wakeful.ports.database import Sql
 from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressees, Deliveries
@@ -64,13 +65,13 @@ HOT: dict[str, Sql] = {
     "runs.SAVE": runs.SAVE,
     "runs.MARK": runs.MARK,
     "runs.OF_NODES": runs.OF_NODES,
-    "runs.TAKEN": runs.TAKEN,
-    "runs.GAPS_AHEAD": runs.GAPS_AHEAD,
-    "runs.PAGE": runs.PAGE,
-    "runs.PAGE_OF_SCHEDULE": runs.PAGE_OF_SCHEDULE,
-    "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
-    "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
-    "runs.PRUNABLE": runs.PRUNABLE,
+    "ledger.TAKEN": ledger.TAKEN,
+    "ledger.GAPS_AHEAD": ledger.GAPS_AHEAD,
+    "ledger.PAGE": ledger.PAGE,
+    "ledger.PAGE_OF_SCHEDULE": ledger.PAGE_OF_SCHEDULE,
+    "ledger.PAGE_OF_WAITING": ledger.PAGE_OF_WAITING,
+    "ledger.PAGE_OF_AMISS": ledger.PAGE_OF_AMISS,
+    "ledger.PRUNABLE": ledger.PRUNABLE,
     "schedules.AFTER_RESET": schedules.AFTER_RESET,
     "schedules.AMISS": schedules.AMISS,
     "schedules.BY_IDS": schedules.BY_IDS,
@@ -104,7 +105,7 @@ MAY_SORT = {
     "cadences.DUE",
     *(f"slots.DUE {kind}" for kind in slots.DUE),
     "runs.OF_NODES",
-    "runs.GAPS_AHEAD",
+    "ledger.GAPS_AHEAD",
     "schedules.AMISS",
 }
 

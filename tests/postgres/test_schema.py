@@ -12,6 +12,7 @@ from postgres.server import Server, schema_of
 from sampling import sampled
 from wakeful.engine import run_totals
 from wakeful.ports import nodes, outbox, schedules
+from wakeful.ports import runs as ledger
 from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressees
 from wakeful.stores.postgres import (
@@ -100,12 +101,12 @@ HOT = {
     "runs.MARK": runs.MARK,
     "runs.SAVE": runs.SAVE,
     "runs.OF_NODES": runs.OF_NODES,
-    "runs.TAKEN": runs.TAKEN,
-    "runs.PAGE": runs.PAGE,
-    "runs.PAGE_OF_SCHEDULE": runs.PAGE_OF_SCHEDULE,
-    "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
-    "runs.PAGE_OF_RUNNING": runs.PAGE_OF_RUNNING,
-    "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
+    "ledger.TAKEN": translated(ledger.TAKEN).text,
+    "ledger.PAGE": translated(ledger.PAGE).text,
+    "ledger.PAGE_OF_SCHEDULE": translated(ledger.PAGE_OF_SCHEDULE).text,
+    "ledger.PAGE_OF_AMISS": translated(ledger.PAGE_OF_AMISS).text,
+    "ledger.PAGE_OF_RUNNING": translated(ledger.PAGE_OF_RUNNING).text,
+    "ledger.PAGE_OF_WAITING": translated(ledger.PAGE_OF_WAITING).text,
     "run_totals.ENDINGS": translated(run_totals.ENDINGS).text,
     "alarms.NEXT_DUE_AT": alarms.NEXT_DUE_AT,
     "alarms.MOVE": alarms.MOVE,

@@ -24,7 +24,7 @@ from wakeful.ports.changes import Change, Report
 from wakeful.ports.database import Database
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, NewEvent, SystemEvent
 from wakeful.ports.labelled import Labelled
-from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, RunGlance, Runs
+from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, RunGlance
 from wakeful.ports.nodes import Node, Nodes
 from wakeful.ports.plain import PlainPath
 from wakeful.ports.plans import (
@@ -39,6 +39,7 @@ from wakeful.ports.plans import (
     Schedule,
     run_alarm,
 )
+from wakeful.ports.runs import Runs
 from wakeful.ports.schedules import AddSchedules, Schedules
 from wakeful.ports.table import Rows
 
