@@ -30,25 +30,7 @@ class Message(NamedTuple):
     published_by: int | None  # the run that published it; None: a person
     published_at: Instant
     updated_at: Instant
-
-
-class _Stored(NamedTuple):
-    """The columns of a message, and the key of its payload if that is a shared one."""
-
-    workflow_id: int
-    topic: str
-    consumer: str
-    message_id: str
-    place: int
-    seq: int
-    payload: str
-    status: MessageStatus
-    attempt: int
-    run_id: int | None
-    published_by: int | None
-    published_at: Instant
-    updated_at: Instant
-    payload_seq: int | None
+    payload_seq: int | None = None  # as stored: of the shared payload; as read: None, and the payload is here
 
 
 class Waiting(NamedTuple):
@@ -64,16 +46,20 @@ class Waiting(NamedTuple):
 _KEY: Final = ("workflow_id", "topic", "message_id", "consumer")
 # The columns of a message that change after it was published.
 _MOVED: Final = ("seq", "status", "attempt", "run_id", "published_by", "updated_at")
-_STORED: Final = Table("messages", _Stored, key=_KEY)
+_WHOLE: Final = Table("messages", Message, key=_KEY)
 
 # The columns of a message, wherever its payload is.
-_COLUMNS = columns_of(Message, "messages").replace(
-    "messages.payload",
-    f"""CASE WHEN messages.payload <> '{SHARED}' THEN messages.payload ELSE (
+_COLUMNS = (
+    columns_of(Message, "messages")
+    .replace("messages.payload_seq", "NULL")
+    .replace(
+        "messages.payload,",
+        f"""CASE WHEN messages.payload <> '{SHARED}' THEN messages.payload ELSE (
   SELECT payloads.payload FROM payloads
   WHERE payloads.workflow_id = messages.workflow_id AND payloads.topic = messages.topic
     AND payloads.message_id = messages.message_id AND payloads.seq = messages.payload_seq
-) END""",
+) END,""",
+    )
 )
 
 # Messages by topics and ids.
@@ -201,11 +187,11 @@ class Messages(Rows[Message]):
         """Write messages, new or existing. A payload that several consumers get is stored once."""
         payloads = Payloads(self._db)
         seqs = payloads.share([Payload(*_key(row), row.seq, row.payload) for row in rows])
-        shared = [
-            _Stored(*(row if seq is None else row._replace(payload=SHARED)), seq)
+        stored = [
+            row if seq is None else row._replace(payload=SHARED, payload_seq=seq)
             for row, seq in zip(rows, seqs, strict=True)
         ]
-        self._db.upsert(_STORED, shared)
+        self._db.upsert(_WHOLE, stored)
         payloads.forget_unused({_key(row) for row in rows if row.seq != row.place})  # published again
 
     def save_many(self, rows: Sequence[Message]) -> None:
