@@ -191,7 +191,9 @@ class Bench(Wakeful):
             listener=None,
         )
         receipts = Receipts(b"a secret of the bench")
-        return await bootstrap.assemble_with(store, clock, setup, actions, self.orphans, identity, receipts=receipts)
+        return await bootstrap.assemble_with(
+            store, clock, setup, actions, self.orphans.end, identity, receipts=receipts
+        )
 
 
 class Bot:

@@ -49,41 +49,25 @@ SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_removed
 WHERE deleted_at IS NOT NULL AND slug = :slug ORDER BY schedule_id DESC LIMIT :limit
 """
 
-# Existing schedules that mention the kind that waits for a reset, in id order.
-AFTER_RESET = f"""
-SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_after_reset
-WHERE deleted_at IS NULL AND instr(definition, '"afterReset"') > 0 AND schedule_id > :after_id
+
+def _mentioning(text: str, *, index: str, also: str = "") -> str:
+    """Existing schedules after an id whose definitions contain a text, in id order. The condition is that of the index,
+    word for word."""
+    return f"""
+SELECT {_COLUMNS} FROM schedules INDEXED BY {index}
+WHERE deleted_at IS NULL AND instr(definition, '{text}') > 0{also} AND schedule_id > :after_id
 ORDER BY schedule_id LIMIT :limit
 """
 
-# Existing schedules that name a quota slot, in id order.
-NAMING_SLOT = f"""
-SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_naming_slot
-WHERE deleted_at IS NULL AND instr(definition, '"slot":"') > 0 AND schedule_id > :after_id
-ORDER BY schedule_id LIMIT :limit
-"""
 
-# Existing schedules with a budget, in id order.
-WITH_BUDGET = f"""
-SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_budget
-WHERE deleted_at IS NULL AND instr(definition, '"budget":{{') > 0 AND schedule_id > :after_id
-ORDER BY schedule_id LIMIT :limit
-"""
-
-# Existing schedules that name a calendar file, in id order.
-WITH_CALENDAR = f"""
-SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_calendar
-WHERE deleted_at IS NULL AND instr(definition, '"calendar":"') > 0 AND schedule_id > :after_id
-ORDER BY schedule_id LIMIT :limit
-"""
-
-# Existing schedules with headers that the connection sets itself, or with a host, in id order.
+# Schedules with headers that the connection sets itself, or with a host, are few of those with headers.
 _OWN_HEADERS = " OR ".join(f"instr(lower(definition), '\"{name}\":') > 0" for name in sorted({*MANAGED, "host"}))
-WITH_OWN_HEADERS = f"""
-SELECT {_COLUMNS} FROM schedules INDEXED BY schedules_with_headers
-WHERE deleted_at IS NULL AND instr(definition, '"headers":{{') > 0 AND ({_OWN_HEADERS}) AND schedule_id > :after_id
-ORDER BY schedule_id LIMIT :limit
-"""
+
+AFTER_RESET = _mentioning('"afterReset"', index="schedules_after_reset")
+NAMING_SLOT = _mentioning('"slot":"', index="schedules_naming_slot")
+WITH_BUDGET = _mentioning('"budget":{', index="schedules_with_budget")
+WITH_CALENDAR = _mentioning('"calendar":"', index="schedules_with_calendar")
+WITH_OWN_HEADERS = _mentioning('"headers":{', index="schedules_with_headers", also=f" AND ({_OWN_HEADERS})")
 
 # The number of existing schedules.
 COUNT = "SELECT count(*) FROM schedules INDEXED BY schedules_slug WHERE deleted_at IS NULL"
