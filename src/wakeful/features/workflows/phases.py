@@ -5,7 +5,7 @@ froze, that node must not write any more (`FencedOff`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from wakeful.core.fields import shown
 from wakeful.core.time.instants import Instant
@@ -23,22 +23,15 @@ from wakeful.ports.store import Tx
 from wakeful.ports.workflows import StoredWorkflows
 
 
-class Resumed(NamedTuple):
-    """What a later phase continues with."""
-
-    run: HandlerRun
-    state: str | None
-
-
 def state_of(tx: Tx, workflow_id: int, handler: str) -> str | None:
     """The state a handler returned last."""
     rows = tx[Handlers].of([workflow_id]).get(workflow_id, ())
     return next((row.state for row in rows if row.name == handler), None)
 
 
-def resume(tx: Tx, workflow_id: int, handler: str, run_id: int) -> Resumed:
-    """The stored results of the earlier phases."""
-    return Resumed(tx[HandlerRunDetails].among([run_id])[run_id], state_of(tx, workflow_id, handler))
+def resume(tx: Tx, workflow_id: int, handler: str, run_id: int) -> tuple[HandlerRun, str | None]:
+    """What a later phase continues with: the stored results of the earlier ones, and the handler's state."""
+    return tx[HandlerRunDetails].among([run_id])[run_id], state_of(tx, workflow_id, handler)
 
 
 def reserve(
