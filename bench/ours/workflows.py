@@ -10,8 +10,9 @@ from bench.samples import percentile
 from wakeful import Context, Prepare, Produced, Publish, Wakeful, manual
 from wakeful.core.workflow.definition_json import workflow_from_json
 from wakeful.features.workflows.deployment import deploy
+from wakeful.features.workflows.state_rows import Handlers
 from wakeful.ports.store import Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW
+from wakeful.ports.workflows import ALARM_WORKFLOW, StoredWorkflows
 
 WORKFLOWS: Final = 20
 TICKS: Final = 300
@@ -70,7 +71,7 @@ async def asleep(app: Wakeful, names: list[str]) -> None:
     """Wait until all are idle. Polls as little as possible, because it is not measured."""
 
     def is_asleep(tx: Tx) -> bool:
-        rows = tx.workflows.by_names(names).values()
+        rows = tx[StoredWorkflows].by_names(names).values()
         alarms = tx.alarms.by_refs(ALARM_WORKFLOW, [row.workflow_id for row in rows]).values()
         return all(row.open_run_id is None for row in rows) and all(alarm.due_at is None for alarm in alarms)
 
@@ -91,9 +92,9 @@ async def ticks(app: Wakeful, idle: int) -> None:
         for n in range(first, min(first + FILL_STEP, idle)):
             definition, _ = workflow_from_json(SLEEPING, name=f"sleeping-{n}")
             deploy(tx, definition, "active", origin="rest", default_zone="UTC", is_tried=True, now=now)
-            workflow_id = tx.workflows.by_names([definition.name])[definition.name].workflow_id
-            rows = tx.workflows.handlers([workflow_id])[workflow_id]
-            tx.workflows.save_handlers([row._replace(is_flagged=0) for row in rows])
+            workflow_id = tx[StoredWorkflows].by_names([definition.name])[definition.name].workflow_id
+            rows = tx[Handlers].of([workflow_id])[workflow_id]
+            tx[Handlers].put_many([row._replace(is_flagged=0) for row in rows])
             tx.alarms.move_many(ALARM_WORKFLOW, [(workflow_id, now + 10**12)])
 
     for first in range(0, idle, FILL_STEP):

@@ -13,7 +13,7 @@ import pytest
 
 from wakeful.integrations.actions import process_table
 from wakeful.integrations.actions.process_table import boot_id, started_of, this_host
-from wakeful.integrations.actions.processes import SystemOrphans, identify
+from wakeful.integrations.actions.processes import end_orphan, identify
 from wakeful.ports.action import Process
 
 Eventually = Callable[[Callable[[], object]], Awaitable[None]]
@@ -112,9 +112,9 @@ async def test_an_orphan_is_ended(
     if source == "ps":  # what other systems are asked; they describe a start in their own words
         monkeypatch.setattr(process_table, "_IS_LINUX", False)
         process = identify(process.pid)
-    assert await SystemOrphans(grace=200).end(process) == "gone"
+    assert await end_orphan(process, grace=200) == "gone"
     assert not is_alive(process.pid) and not is_alive(child)
-    assert await SystemOrphans().end(process) == "gone", "and once gone it stays proven"
+    assert await end_orphan(process) == "gone", "and once gone it stays proven"
 
 
 async def test_an_orphans_children_are_ended_without_it(
@@ -129,7 +129,7 @@ async def test_an_orphans_children_are_ended_without_it(
     os.kill(process.pid, signal.SIGKILL)
     await eventually(lambda: not is_alive(process.pid))
     assert is_alive(child)
-    assert await SystemOrphans(grace=200).end(process) == "gone"
+    assert await end_orphan(process, grace=200) == "gone"
     assert not is_alive(child)
 
 
@@ -138,7 +138,7 @@ async def test_a_recycled_pid_is_not_killed(
 ) -> None:
     """Another process under the number proves that ours is gone, and is not touched."""
     recorded = Process(this_host(), stranger.pid, f"{boot_id()}/1")
-    assert await SystemOrphans(grace=100).end(recorded) == "gone"
+    assert await end_orphan(recorded, grace=100) == "gone"
     assert is_alive(stranger.pid)
 
 
@@ -151,7 +151,7 @@ async def test_a_strangers_session_is_not_killed(eventually: Eventually, is_aliv
     member = int(out)
     try:
         recorded = Process(this_host(), daemonizing.pid, f"{boot_id()}/1")
-        assert await SystemOrphans(grace=100).end(recorded) == "remains"
+        assert await end_orphan(recorded, grace=100) == "remains"
         assert is_alive(member)
     finally:
         os.kill(member, signal.SIGKILL)
@@ -161,7 +161,7 @@ async def test_another_host_proves_nothing(
     stranger: "subprocess.Popen[bytes]", is_alive: Callable[[int], bool]
 ) -> None:
     """A process of another machine is not ours to judge."""
-    assert await SystemOrphans().end(identify(stranger.pid)._replace(host="elsewhere")) == "elsewhere"
+    assert await end_orphan(identify(stranger.pid)._replace(host="elsewhere")) == "elsewhere"
     assert is_alive(stranger.pid)
 
 
@@ -170,14 +170,14 @@ async def test_another_boot_proves_the_end(
 ) -> None:
     """Nothing outlives a boot of the machine."""
     started = f"another-boot/{identify(stranger.pid).started.partition('/')[2]}"
-    assert await SystemOrphans().end(identify(stranger.pid)._replace(started=started)) == "gone"
+    assert await end_orphan(identify(stranger.pid)._replace(started=started)) == "gone"
     assert is_alive(stranger.pid)
 
 
 @pytest.mark.parametrize("record", [Process(this_host(), 1, f"{boot_id()}/1"), Process(this_host(), 99, "")])
 async def test_a_record_that_makes_no_sense(record: Process) -> None:
     """A broken record proves nothing and harms nobody."""
-    assert await SystemOrphans().end(record) == "remains"
+    assert await end_orphan(record) == "remains"
 
 
 def test_identity_is_stable_and_particular(stranger: "subprocess.Popen[bytes]") -> None:

@@ -19,17 +19,17 @@ from wakeful.core.run.results import Done, Failed, Result, Throttled
 from wakeful.core.run.traces import attempt_of, turn_of
 from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.receipts import Receipts
+from wakeful.integrations.actions.reply import REPLY_MAX
 from wakeful.integrations.agents.anthropic import TOKENS_MAX, VERSION, anthropic_agent
 from wakeful.integrations.agents.anthropic import _answer as anthropic_answer
 from wakeful.integrations.agents.chat import CUT, ChatAgent, ChatSettings
 from wakeful.integrations.agents.openai import _answer as openai_answer
 from wakeful.integrations.agents.openai import openai_agent
-from wakeful.integrations.agents.receipts import Receipts
-from wakeful.integrations.agents.reply import REPLY_MAX
-from wakeful.integrations.agents.transcripts import BYTES_MAX, FileTranscripts
+from wakeful.integrations.agents.transcripts import BYTES_MAX, Transcripts, TranscriptTurn
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire, NeverReceived
-from wakeful.ports.agent import Replied, TranscriptTurn
+from wakeful.ports.agent import Replied
 
 MARKED = "[scheduler:standup] what is new?"
 
@@ -66,7 +66,7 @@ class Desk:
         return self.session_id
 
 
-class FullDisk:
+class FullDisk(Transcripts):
     """Transcripts that cannot be written."""
 
     async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
@@ -82,7 +82,7 @@ async def open_desk(chat: ChatServer, tmp_path: Path) -> AsyncIterator[Callable[
 
     def make(make_agent: Any = openai_agent, transcripts: Any = None, **settings: Any) -> Desk:
         given = ChatSettings(**{"url": chat.url + "/v1", "model": "small", "api_key": "secret", **settings})
-        kept = transcripts or FileTranscripts(tmp_path / "transcripts")
+        kept = transcripts or Transcripts(tmp_path / "transcripts")
         desks.append(Desk(make_agent(given, SystemClock(), kept)))
         return desks[-1]
 
@@ -191,7 +191,7 @@ async def test_an_attempt_after_a_crash_does_not_pay_twice(chat: ChatServer, des
 async def test_a_transcript_that_cannot_be_kept_is_no_failure(chat: ChatServer, open_desk: Callable[..., Desk]) -> None:
     """The model answered; that it will not remember is said beside the reply."""
     chat.says(openai_says("fine"))
-    result = await open_desk(transcripts=FullDisk()).turn()
+    result = await open_desk(transcripts=FullDisk(Path())).turn()
     assert isinstance(result, Done) and result.reply == "fine"
     assert result.output is not None and "No space left" in result.output
 
@@ -414,7 +414,7 @@ def test_secrets_are_not_shown() -> None:
 
 async def test_a_transcript_is_bounded(tmp_path: Path) -> None:
     """In turns, in bytes and in sessions; the oldest go first, and the last turn always stays."""
-    transcripts = FileTranscripts(tmp_path, sessions_max=3, turns_max=5)
+    transcripts = Transcripts(tmp_path, sessions_max=3, turns_max=5)
     for number in range(8):
         await transcripts.add("s", TranscriptTurn(str(number), "q", "a"))
     assert [one.key for one in await transcripts.read("s")] == ["3", "4", "5", "6", "7"]
@@ -430,7 +430,7 @@ async def test_a_transcript_is_bounded(tmp_path: Path) -> None:
 
 async def test_a_turn_under_the_same_key_takes_the_place_of_the_older(tmp_path: Path) -> None:
     """Another attempt at one run is not another turn."""
-    transcripts = FileTranscripts(tmp_path)
+    transcripts = Transcripts(tmp_path)
     await transcripts.add("s", TranscriptTurn("k", "q", "first"))
     await transcripts.add("s", TranscriptTurn("k", "q", "second"))
     assert await transcripts.read("s") == [TranscriptTurn("k", "q", "second")]
@@ -441,7 +441,7 @@ async def test_a_turn_under_the_same_key_takes_the_place_of_the_older(tmp_path: 
 )
 async def test_a_spoilt_transcript_is_begun_anew(tmp_path: Path, spoilt: str) -> None:
     """What can be read of it is used."""
-    transcripts = FileTranscripts(tmp_path)
+    transcripts = Transcripts(tmp_path)
     (tmp_path / "s.json").write_text(spoilt)
     kept = [TranscriptTurn("k", "q", "a")] if "reply" in spoilt else []
     assert await transcripts.read("s") == kept
@@ -455,7 +455,7 @@ async def test_a_spoilt_transcript_is_begun_anew(tmp_path: Path, spoilt: str) ->
 async def test_a_strange_session_id_does_not_lead_out_of_the_folder(tmp_path: Path, session_id: str) -> None:
     """It is kept under another name."""
     folder = tmp_path / "in" / "here"
-    transcripts = FileTranscripts(folder)
+    transcripts = Transcripts(folder)
     await transcripts.add(session_id, TranscriptTurn("k", "q", "a"))
     assert await transcripts.read(session_id) == [TranscriptTurn("k", "q", "a")]
     assert len(list(folder.iterdir())) == 1 and list(tmp_path.rglob("*.json")) == list(folder.iterdir())
@@ -464,6 +464,6 @@ async def test_a_strange_session_id_does_not_lead_out_of_the_folder(tmp_path: Pa
 async def test_transcripts_are_their_owners(tmp_path: Path) -> None:
     """Readable by nobody else, and no draft is left."""
     folder = tmp_path / "transcripts"
-    await FileTranscripts(folder).add("s", TranscriptTurn("k", "q", "a\ud800"))
+    await Transcripts(folder).add("s", TranscriptTurn("k", "q", "a\ud800"))
     (file,) = folder.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600 and stat.S_IMODE(folder.stat().st_mode) == 0o700

@@ -10,7 +10,7 @@ from wakeful.core.run.results import Busy, Failed, Throttled
 from wakeful.core.run.usage import Usage
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import Accepted, Broken, Finished, Replied, Working

@@ -15,21 +15,20 @@ from settings.kit import loaded
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.integrations.agents.from_settings import AgentRegistry
-from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
-from wakeful.ports.agent import ToolSpec
+from wakeful.ports.agent import Toolbox, ToolSpec
 
 
-class OneTool:
-    """What a model is offered here."""
+async def _call(fire: Fire, name: str, arguments: Any) -> str:
+    raise AssertionError(name)
 
-    tools = (ToolSpec("wake_me", "one more turn", {"type": "object"}),)
 
-    async def call(self, fire: Fire, name: str, arguments: Any) -> str:
-        raise AssertionError(name)
+# What a model is offered here.
+ONE_TOOL = Toolbox(lambda: [ToolSpec("wake_me", "one more turn", {"type": "object"})], _call)
 
 
 class Desk:
@@ -39,7 +38,7 @@ class Desk:
         self.registry = CallRegistry()
         agents = AgentRegistry(home).agents(loaded(home, text).settings.agents, SystemClock(), self.registry)
         receipts = Receipts(b"0123456789abcdef")
-        self.action = TurnAction(agents, SystemClock(), sessions=self._session, receipts=receipts, toolbox=OneTool())
+        self.action = TurnAction(agents, SystemClock(), sessions=self._session, receipts=receipts, toolbox=ONE_TOOL)
         self.session_id: str | None = None
 
     async def turn(self, text: str = "what is new?", **config: Any) -> Result:

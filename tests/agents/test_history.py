@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wakeful.core.run.usage import added, usage_of
+from wakeful.integrations.actions.reply import READ_MAX, REPLY_MAX, reply_of
 from wakeful.integrations.agents.history import HistoryVerdict, tell
 from wakeful.integrations.agents.history_places import _lines, _listed
-from wakeful.integrations.agents.reply import READ_MAX, REPLY_MAX, reply_of, session_id_of
+from wakeful.integrations.agents.reply import session_id_of
 
 
 def asked(key: str | None = None, text: str = "q") -> dict[str, Any]:

@@ -16,9 +16,9 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.core.slot.windows import UsageWindow
 from wakeful.core.time.instants import DAY, HOUR, SECOND, Instant
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.preset_agent import PresetAgent, PresetSettings
 from wakeful.integrations.agents.presets.catalogue import PRESETS
-from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.session_notes import NOTES_MAX, SessionNotes, SessionUsage
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire

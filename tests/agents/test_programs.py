@@ -18,11 +18,11 @@ from wakeful.core.heartbeat.conversations import conversation
 from wakeful.core.run.results import Busy, Done, Failed, Interrupted, Result, Throttled
 from wakeful.core.schedule.actions import Prompt
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.actions.reply import REPLY_MAX
 from wakeful.integrations.agents.call import CallAgent
 from wakeful.integrations.agents.command import CommandAgent, CommandSettings
-from wakeful.integrations.agents.receipts import Receipts
-from wakeful.integrations.agents.reply import REPLY_MAX
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire, StillRunning
 from wakeful.ports.agent import Agent

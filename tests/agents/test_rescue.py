@@ -9,7 +9,7 @@ from wakeful import every
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
 from wakeful.engine.orphans import ASK_WITHIN
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire, NeverReceived, OrphanFate, Process, StillWorking
 from wakeful.ports.agent import Broken, Fate, Replied, Turn, Working

@@ -19,10 +19,10 @@ from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unco
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.time.instants import MINUTE
 from wakeful.engine.clock import SystemClock
+from wakeful.integrations.actions.receipts import Receipts
+from wakeful.integrations.actions.reply import REPLY_MAX
 from wakeful.integrations.agents import sessions as sessions_module
 from wakeful.integrations.agents import turn as turn_module
-from wakeful.integrations.agents.receipts import Receipts
-from wakeful.integrations.agents.reply import REPLY_MAX
 from wakeful.integrations.agents.sessions import SessionsAgent, SessionsSettings
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import FencedOff, Fire, NeverReceived, StillRunning, StillWorking, Told

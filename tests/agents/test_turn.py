@@ -13,8 +13,8 @@ from wakeful.core.errors import FieldError
 from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.schedule.actions import Command, Prompt
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND, Duration
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.echo import EchoAgent
-from wakeful.integrations.agents.receipts import Receipts
 from wakeful.integrations.agents.turn import LEFT_QUIET, TurnAction
 from wakeful.ports.action import FencedOff, Fire, NeverReceived, StillRunning, StillWorking
 from wakeful.ports.agent import Accepted, Broken, Finished, NoSign, NotVisible, ProofGone, Replied, WentIdle, Working

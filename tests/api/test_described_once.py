@@ -16,7 +16,7 @@ from wakeful import Wakeful
 from wakeful.api.agent_tools import Tools
 from wakeful.api.nouns import NOUNS
 from wakeful.api.operation import Blocking, Operation, operations_of
-from wakeful.api.tools import TOOLS, AgentToolbox
+from wakeful.api.tools import TOOLS, toolbox
 from wakeful.api.verbs import Verb
 from wakeful.config.model import ENTRIES, SETTINGS
 from wakeful.core.description import Object
@@ -111,7 +111,7 @@ def test_a_method_of_the_app_is_an_operation_or_says_why_not() -> None:
 def test_every_tool_is_an_operation_of_tools(tmp_path: Path) -> None:
     """What models are offered is the noun, one for one."""
     assert list(TOOLS.values()) == operations_of(Tools)
-    assert [one.name for one in AgentToolbox(Wakeful(tmp_path / "one.db")).tools] == list(TOOLS)
+    assert [one.name for one in toolbox(Wakeful(tmp_path / "one.db")).tools()] == list(TOOLS)
     assert all(isinstance(one, Operation) and one.noun is Tools for one in TOOLS.values())
 
 

@@ -15,6 +15,7 @@ from wakeful.integrations.channels.webhook import WebhookChannel
 from wakeful.integrations.net import exchange, guard
 from wakeful.integrations.net.guard import is_public
 from wakeful.ports.channel import Outcome, OutgoingMessage, Refused, Sent, Unsent
+from wakeful.ports.exchange import ExchangeStep, RequestContext
 
 LETTER = OutgoingMessage("abc-7", "hook", None, "hello <b>&</b>", "daily", 12, 1_767_225_600_000)
 
@@ -204,24 +205,13 @@ async def test_secrets_are_nowhere_in_what_is_said(receiver: Receiver) -> None:
     """Neither in errors nor in what listeners hear: paths of such addresses are passwords."""
     heard: list[Any] = []
 
-    class Flow:
-        def request(self, **details: Any) -> None:
-            heard.append(details)
-
-        def response(self, **details: Any) -> None:
-            heard.append(details)
-
-        def error(self, error: str, **details: Any) -> None:
-            heard.append((error, details))
-
-    class Listener:
-        def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> Flow:
-            heard.append((action, slug))
-            return Flow()
+    def listener(about: RequestContext) -> ExchangeStep:
+        heard.append((about.action, about.slug))
+        return lambda phase, details: heard.append((phase, details))
 
     receiver.usual = status(404)
     channel = WebhookChannel(
-        f"{receiver.url}/services/T0/s3cr3t", SystemClock(), Listener(), token="t0k3n", allow_private=True
+        f"{receiver.url}/services/T0/s3cr3t", SystemClock(), listener, token="t0k3n", allow_private=True
     )
     outcome = await channel.send(LETTER)
     await channel.close()

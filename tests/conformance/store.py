@@ -23,9 +23,9 @@ from wakeful.api.login_rows import Login
 from wakeful.api.login_rows import Logins as LoginRows
 from wakeful.ports.meta import Meta
 from wakeful.ports.owners import Owners
+from wakeful.ports.releases import RELEASE
 from wakeful.ports.store import Node, Store, StoreUnavailable, Tx
 from wakeful.server.http.kept_rows import Answer, Answers
-from wakeful.stores.shared.releases import RELEASE
 
 
 async def _parked(store: Store) -> list[int]:

@@ -1,7 +1,6 @@
 """SQL for both databases: each statement is one that SQLite accepts; PostgreSQL's side is in tests/postgres."""
 
 import importlib
-import pkgutil
 import re
 from pathlib import Path
 from types import ModuleType
@@ -11,7 +10,6 @@ import pytest
 import wakeful
 from wakeful.ports.database import PerDatabase, Sql
 from wakeful.ports.table import Rows
-from wakeful.stores import shared
 from wakeful.stores.postgres import database as postgres
 from wakeful.stores.sqlite import database as sqlite
 from wakeful.stores.sqlite.connection import connect
@@ -22,10 +20,9 @@ SOURCES = Path(wakeful.__file__).parent
 
 
 def shared_statements() -> dict[str, Sql]:
-    """Every statement that both databases run, by module and name: those of described tables, and of what is in
-    `stores.shared`."""
+    """Every statement that both databases run, by module and name."""
     found: dict[str, Sql] = {}
-    for module in [*described_tables(), *map(importlib.import_module, _names_in(shared))]:
+    for module in tables():
         for name, value in vars(module).items():
             for key, sql in value.items() if isinstance(value, dict) and name.isupper() else [("", value)]:
                 if is_sql(sql) and name.isupper() and not name.startswith("_"):
@@ -36,9 +33,10 @@ def shared_statements() -> dict[str, Sql]:
     return found
 
 
-def described_tables() -> list[ModuleType]:
-    """The modules that describe a table."""
-    files = [file for file in SOURCES.rglob("*.py") if re.search(r"^class \w+\(Rows\[", file.read_text(), re.MULTILINE)]
+def tables() -> list[ModuleType]:
+    """The modules that describe a table, or run statements on any database."""
+    shared = re.compile(r"^class \w+\(Rows\[|\bdb: Database\b", re.MULTILINE)
+    files = [file for file in SOURCES.rglob("*.py") if shared.search(file.read_text())]
     names = [".".join(file.relative_to(SOURCES.parent).with_suffix("").parts) for file in files]
     return list(map(importlib.import_module, names))
 
@@ -46,10 +44,6 @@ def described_tables() -> list[ModuleType]:
 def is_sql(value: object) -> bool:
     """Whether this is a statement."""
     return isinstance(value, PerDatabase) or (isinstance(value, str) and bool(re.match(r"\s*[A-Z]+ ", value)))
-
-
-def _names_in(package: ModuleType) -> list[str]:
-    return [f"{package.__name__}.{each.name}" for each in pkgutil.iter_modules(package.__path__)]
 
 
 def test_sqlite_understands_every_shared_statement(tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.slot.slot import Slot
 from wakeful.engine import incident_rows
 from wakeful.observe import bus_rows
-from wakeful.ports import inbox, interactions, outbox, slots
+from wakeful.ports import inbox, interactions, outbox, schedules, slots
+from wakeful.ports import runs as ledger
 from wakeful.ports.database import Sql
 from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressees, Deliveries
@@ -24,7 +25,6 @@ from wakeful.ports.slots import Read
 from wakeful.ports.store import Alarm, Node, Schedule
 from wakeful.server.http.kept_rows import Answers
 from wakeful.stores import sqlite
-from wakeful.stores.shared import schedules
 from wakeful.stores.sqlite import alarms, cadences, lanes, new_schedules, runs
 from wakeful.stores.sqlite.connection import connect
 from wakeful.stores.sqlite.database import translated
@@ -65,13 +65,13 @@ HOT: dict[str, Sql] = {
     "runs.SAVE": runs.SAVE,
     "runs.MARK": runs.MARK,
     "runs.OF_NODES": runs.OF_NODES,
-    "runs.TAKEN": runs.TAKEN,
-    "runs.GAPS_AHEAD": runs.GAPS_AHEAD,
-    "runs.PAGE": runs.PAGE,
-    "runs.PAGE_OF_SCHEDULE": runs.PAGE_OF_SCHEDULE,
-    "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
-    "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
-    "runs.PRUNABLE": runs.PRUNABLE,
+    "ledger.TAKEN": ledger.TAKEN,
+    "ledger.GAPS_AHEAD": ledger.GAPS_AHEAD,
+    "ledger.PAGE": ledger.PAGE,
+    "ledger.PAGE_OF_SCHEDULE": ledger.PAGE_OF_SCHEDULE,
+    "ledger.PAGE_OF_WAITING": ledger.PAGE_OF_WAITING,
+    "ledger.PAGE_OF_AMISS": ledger.PAGE_OF_AMISS,
+    "ledger.PRUNABLE": ledger.PRUNABLE,
     "schedules.AFTER_RESET": schedules.AFTER_RESET,
     "schedules.AMISS": schedules.AMISS,
     "schedules.BY_IDS": schedules.BY_IDS,
@@ -105,7 +105,7 @@ MAY_SORT = {
     "cadences.DUE",
     *(f"slots.DUE {kind}" for kind in slots.DUE),
     "runs.OF_NODES",
-    "runs.GAPS_AHEAD",
+    "ledger.GAPS_AHEAD",
     "schedules.AMISS",
 }
 

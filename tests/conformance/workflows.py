@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from conformance.rows import NOW, MakeStore, a_gap, closed, put_runs
-from wakeful.core.workflow.rows import Feed, Handler, HandlerRun, Loaded, Message, Session, Subscription, Topic
+from wakeful.core.workflow.rows import Handler, HandlerRun, Subscription, Topic
+from wakeful.features.workflows.feed_rows import Feed, Feeds
+from wakeful.features.workflows.loaded_rows import Loaded, LoadedWorkflows
+from wakeful.features.workflows.message_rows import Message, Messages, Waiting
+from wakeful.features.workflows.pruning import prune_deleted, prune_runs
+from wakeful.features.workflows.session_rows import Session, Sessions
+from wakeful.features.workflows.state_rows import Handlers, Subscriptions, Topics
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.store import Alarm, Store, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, NewWorkflow, Waiting
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow, StoredWorkflows
 
 
 def a_workflow(name: str, **changes: Any) -> NewWorkflow:
@@ -41,7 +48,7 @@ def a_handler_run(run_id: int, session_id: int, **changes: Any) -> HandlerRun:
 
 
 def _add(tx: Tx, *names: str) -> list[int]:
-    added = [tx.workflows.add(a_workflow(name)) for name in names]
+    added = [tx[StoredWorkflows].add_new(a_workflow(name)) for name in names]
     return [one for one in added if one is not None]
 
 
@@ -50,7 +57,7 @@ def _alarm(workflow_id: int, due_at: int | None) -> Alarm:
 
 
 async def _counts(store: Store, workflow_id: int) -> dict[str, dict[str, int]]:
-    counts = await store.read(lambda tx: tx.messages.counts([workflow_id]))
+    counts = await store.read(lambda tx: tx[Messages].counts([workflow_id]))
     return {
         f"{topic}/{consumer}": {str(name): n for name, n in by.items()}
         for (_, topic, consumer), by in sorted(counts.items())
@@ -61,8 +68,7 @@ async def _stored_payloads(store: Store) -> list[str]:
     """Every text that is stored as a payload, in rows of messages and shared."""
 
     def look(tx: Tx) -> list[str]:
-        database = tx.messages._db  # type: ignore[attr-defined]  # what is stored is not part of the port
-        found = database.rows("SELECT payload FROM messages UNION ALL SELECT payload FROM payloads")
+        found = tx[Messages]._db.rows("SELECT payload FROM messages UNION ALL SELECT payload FROM payloads")
         return sorted(text for (text,) in found)
 
     return await store.read(look)
@@ -76,10 +82,10 @@ class TestWorkflows:
     ) -> None:
         """A deleted workflow keeps its id and its row."""
         store = await make_store()
-        first = await store.write(lambda tx: tx.workflows.add(a_workflow("inbox")))
+        first = await store.write(lambda tx: tx[StoredWorkflows].add_new(a_workflow("inbox")))
         assert first is not None
-        assert await store.write(lambda tx: tx.workflows.add(a_workflow("inbox"))) is None
-        row = (await store.read(lambda tx: tx.workflows.by_names(["inbox", "none"])))["inbox"]
+        assert await store.write(lambda tx: tx[StoredWorkflows].add_new(a_workflow("inbox"))) is None
+        row = (await store.read(lambda tx: tx[StoredWorkflows].by_names(["inbox", "none"])))["inbox"]
         assert (row.workflow_id, row.version, row.status, row.error, row.open_run_id) == (
             first,
             1,
@@ -89,10 +95,10 @@ class TestWorkflows:
         )
         gone = row._replace(deleted_at=NOW, error="it broke", error_at=NOW, open_run_id=7, session_id=8, freed_at=NOW)
         gone = gone._replace(tried_version=1, window_at=NOW, window_runs=3, limited_until=NOW + 9)
-        await store.write(lambda tx: tx.workflows.save_many([gone]))
-        assert await store.read(lambda tx: tx.workflows.by_names(["inbox"])) == {}
-        assert await store.read(lambda tx: tx.workflows.by_ids([first, 99])) == {first: gone}
-        second = await store.write(lambda tx: tx.workflows.add(a_workflow("inbox")))
+        await store.write(lambda tx: tx[StoredWorkflows].save_many([gone]))
+        assert await store.read(lambda tx: tx[StoredWorkflows].by_names(["inbox"])) == {}
+        assert await store.read(lambda tx: tx[StoredWorkflows].among([first, 99])) == {first: gone}
+        second = await store.write(lambda tx: tx[StoredWorkflows].add_new(a_workflow("inbox")))
         assert second not in (None, first)
 
     async def test_they_are_listed_by_name_and_walked_by_id(self, make_store: MakeStore) -> None:
@@ -101,14 +107,14 @@ class TestWorkflows:
         ids = await store.write(lambda tx: _add(tx, "b", "a.x", "a-x", "z"))
 
         def delete(tx: Tx) -> None:
-            tx.workflows.save_many([tx.workflows.lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
+            tx[StoredWorkflows].save_many([tx[StoredWorkflows].lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
 
         await store.write(delete)
-        page = await store.read(lambda tx: tx.workflows.page(after=None, limit=2))
+        page = await store.read(lambda tx: tx[StoredWorkflows].page(after=None, limit=2))
         assert [row.name for row in page] == ["a-x", "a.x"]
-        page = await store.read(lambda tx: tx.workflows.page(after="a.x", limit=9))
+        page = await store.read(lambda tx: tx[StoredWorkflows].page(after="a.x", limit=9))
         assert [row.name for row in page] == ["b"]
-        walked = await store.write(lambda tx: tx.workflows.after(ids[0], limit=9))
+        walked = await store.write(lambda tx: tx[StoredWorkflows].after(ids[0], limit=9))
         assert [row.workflow_id for row in walked] == ids[1:3]
 
     async def test_those_that_wait_for_a_person_are_found(self, make_store: MakeStore) -> None:
@@ -117,15 +123,15 @@ class TestWorkflows:
         ids = await store.write(lambda tx: _add(tx, "well", "b", "a", "paused", "gone"))
 
         def stop(tx: Tx) -> None:
-            rows = tx.workflows.lock(ids)
+            rows = tx[StoredWorkflows].lock(ids)
             broken = {key: row._replace(error="it broke", error_at=NOW) for key, row in rows.items() if key != ids[0]}
             broken[ids[3]] = broken[ids[3]]._replace(status="paused")
             broken[ids[4]] = broken[ids[4]]._replace(deleted_at=NOW)
-            tx.workflows.save_many([broken[key] for key in sorted(broken)])
+            tx[StoredWorkflows].save_many([broken[key] for key in sorted(broken)])
 
         await store.write(stop)
-        assert [row.name for row in await store.read(lambda tx: tx.workflows.stopped(limit=9))] == ["a", "b"]
-        assert [row.name for row in await store.read(lambda tx: tx.workflows.stopped(limit=1))] == ["a"]
+        assert [row.name for row in await store.read(lambda tx: tx[StoredWorkflows].stopped(limit=9))] == ["a", "b"]
+        assert [row.name for row in await store.read(lambda tx: tx[StoredWorkflows].stopped(limit=1))] == ["a"]
 
     async def test_those_whose_alarm_is_due_are_found_oldest_first(self, make_store: MakeStore) -> None:
         """Not those without a due time, nor those that are due later."""
@@ -137,19 +143,19 @@ class TestWorkflows:
             return ids
 
         ids = await store.write(put)
-        due = await store.write(lambda tx: tx.workflows.due(now=NOW, limit=9))
+        due = await store.write(lambda tx: tx[StoredWorkflows].due(now=NOW, limit=9))
         assert [row.workflow_id for row in due] == [ids[1], ids[0]]
-        due = await store.write(lambda tx: tx.workflows.due(now=NOW, limit=1))
+        due = await store.write(lambda tx: tx[StoredWorkflows].due(now=NOW, limit=1))
         assert [row.workflow_id for row in due] == [ids[1]]
-        assert await store.write(lambda tx: tx.workflows.due(now=NOW - 6, limit=9)) == []
+        assert await store.write(lambda tx: tx[StoredWorkflows].due(now=NOW - 6, limit=9)) == []
 
     async def test_python_workflows_that_are_not_loaded_here_are_left_to_others(self, make_store: MakeStore) -> None:
         """Those due long enough are not left any longer, and none is in the way of another."""
         store = await make_store()
 
         def fill(tx: Tx) -> list[int]:
-            added = [tx.workflows.add(a_workflow(name, origin="python")) for name in ("far", "here", "late")]
-            added.append(tx.workflows.add(a_workflow("rest")))
+            added = [tx[StoredWorkflows].add_new(a_workflow(name, origin="python")) for name in ("far", "here", "late")]
+            added.append(tx[StoredWorkflows].add_new(a_workflow("rest")))
             ids = [one for one in added if one is not None]
             tx.alarms.set_many([_alarm(one, NOW - 5 + n) for n, one in enumerate(ids)])
             return ids
@@ -158,7 +164,7 @@ class TestWorkflows:
 
         async def due(left_by: int, loaded: list[str], limit: int = 9) -> list[int]:
             rows = await store.write(
-                lambda tx: tx.workflows.due_here(now=NOW, left_by=left_by, loaded=loaded, limit=limit)
+                lambda tx: tx[StoredWorkflows].due_here(now=NOW, left_by=left_by, loaded=loaded, limit=limit)
             )
             return [row.workflow_id for row in rows]
 
@@ -167,7 +173,7 @@ class TestWorkflows:
         assert await due(NOW - 5, ["here"]) == [far, here, rest]
         assert await due(NOW, []) == [far, here, late, rest]
         assert await due(NOW - 10, ["late"], limit=1) == [late]
-        active = await store.read(lambda tx: tx.workflows.of_python(limit=2))
+        active = await store.read(lambda tx: tx[StoredWorkflows].of_python(limit=2))
         assert [row.name for row in active] == ["far", "here"]
 
     async def test_processes_that_loaded_workflows_are_known(self, make_store: MakeStore) -> None:
@@ -175,25 +181,25 @@ class TestWorkflows:
         store = await make_store()
         one = Loaded("inbox", "node", "é", 7, "boot/1", "flows.py", NOW, None)
         other = one._replace(pid=8, loaded_at=NOW - 1)
-        await store.write(lambda tx: tx.workflows.save_loaded([one, other, one._replace(workflow="a")]))
-        await store.write(lambda tx: tx.workflows.save_loaded([one._replace(ended_at=NOW + 5)]))
-        rows = await store.read(lambda tx: tx.workflows.loaded())
+        await store.write(lambda tx: tx[LoadedWorkflows].put_many([one, other, one._replace(workflow="a")]))
+        await store.write(lambda tx: tx[LoadedWorkflows].put_many([one._replace(ended_at=NOW + 5)]))
+        rows = await store.read(lambda tx: tx[LoadedWorkflows].all())
         assert rows == [one._replace(workflow="a"), other, one._replace(ended_at=NOW + 5)]
-        await store.write(lambda tx: tx.workflows.forget_loaded(other))
-        assert len(await store.read(lambda tx: tx.workflows.loaded())) == 2
+        await store.write(lambda tx: tx[LoadedWorkflows].forget(other))
+        assert len(await store.read(lambda tx: tx[LoadedWorkflows].all())) == 2
 
     async def test_feeds_are_kept_while_they_are_seen(self, make_store: MakeStore) -> None:
         """One row for each consumer and topic."""
         store = await make_store()
         feeds = [Feed(1, "c", 2, "mail", NOW), Feed(2, "c", 1, "é", NOW - 9)]
-        await store.write(lambda tx: tx.workflows.save_feeds(feeds))
-        await store.write(lambda tx: tx.workflows.save_feeds([feeds[0]._replace(seen_at=NOW + 1)]))
-        assert await store.read(lambda tx: tx.workflows.feeds(since=NOW - 9)) == [
+        await store.write(lambda tx: tx[Feeds].put_many(feeds))
+        await store.write(lambda tx: tx[Feeds].put_many([feeds[0]._replace(seen_at=NOW + 1)]))
+        assert await store.read(lambda tx: tx[Feeds].seen(since=NOW - 9)) == [
             feeds[0]._replace(seen_at=NOW + 1),
             feeds[1],
         ]
-        assert await store.write(lambda tx: tx.workflows.forget_feeds(before=NOW)) == 1
-        assert len(await store.read(lambda tx: tx.workflows.feeds(since=0))) == 1
+        assert await store.write(lambda tx: tx[Feeds].forget(before=NOW)) == 1
+        assert len(await store.read(lambda tx: tx[Feeds].seen(since=0))) == 1
 
     async def test_handlers_and_topics_are_written_and_written_again(self, make_store: MakeStore) -> None:
         """Handlers are ordered by place, topics by name, separately for each workflow."""
@@ -201,39 +207,39 @@ class TestWorkflows:
         one, two = await store.write(lambda tx: _add(tx, "one", "two"))
         handlers = [a_handler(one, "z", place=0, kind="producer", next_at=NOW), a_handler(one, "a", place=1)]
         topics = [Topic(one, "mail", 3), Topic(one, "bin", 0)]
-        await store.write(lambda tx: tx.workflows.save_handlers([*handlers, a_handler(two, "a")]))
-        await store.write(lambda tx: tx.workflows.save_topics(topics))
-        assert await store.read(lambda tx: tx.workflows.handlers([one])) == {one: handlers}
-        assert await store.read(lambda tx: tx.workflows.topics([one, two])) == {one: topics[::-1]}
+        await store.write(lambda tx: tx[Handlers].put_many([*handlers, a_handler(two, "a")]))
+        await store.write(lambda tx: tx[Topics].put_many(topics))
+        assert await store.read(lambda tx: tx[Handlers].of([one])) == {one: handlers}
+        assert await store.read(lambda tx: tx[Topics].of([one, two])) == {one: topics[::-1]}
         changed = handlers[1]._replace(state='{"n":1}', wake_at=NOW + 9, is_flagged=1, last_run_id=4, last_run_at=NOW)
         changed = changed._replace(
             tries=3, held_until=NOW + 7, last_error="no route", turn_topic="mail", turn_place=100
         )
         changed = changed._replace(lap_topic="", lap_place=5)
-        await store.write(lambda tx: tx.workflows.save_handlers([changed]))
-        await store.write(lambda tx: tx.workflows.save_topics([topics[0]._replace(published=4)]))
-        await store.write(lambda tx: tx.workflows.remove_handlers(one, ["z", "none"]))
-        assert await store.read(lambda tx: tx.workflows.handlers([one, two])) == {
+        await store.write(lambda tx: tx[Handlers].put_many([changed]))
+        await store.write(lambda tx: tx[Topics].put_many([topics[0]._replace(published=4)]))
+        await store.write(lambda tx: tx[Handlers].remove_named(one, ["z", "none"]))
+        assert await store.read(lambda tx: tx[Handlers].of([one, two])) == {
             one: [changed],
             two: [a_handler(two, "a")],
         }
-        assert (await store.read(lambda tx: tx.workflows.topics([one])))[one][1] == Topic(one, "mail", 4)
+        assert (await store.read(lambda tx: tx[Topics].of([one])))[one][1] == Topic(one, "mail", 4)
 
     async def test_subscriptions_are_written_and_taken_away_by_topic_and_consumer(self, make_store: MakeStore) -> None:
         """Ordered by topic and consumer, separately for each workflow."""
         store = await make_store()
         one, two = await store.write(lambda tx: _add(tx, "one", "two"))
         rows = [a_subscription(one, "mail", "b"), a_subscription(one, "mail", "a"), a_subscription(one, "bin", "b")]
-        await store.write(lambda tx: tx.workflows.save_subscriptions([*rows, a_subscription(two, "mail", "a")]))
-        assert (await store.read(lambda tx: tx.workflows.subscriptions([one])))[one] == rows[::-1]
+        await store.write(lambda tx: tx[Subscriptions].put_many([*rows, a_subscription(two, "mail", "a")]))
+        assert (await store.read(lambda tx: tx[Subscriptions].of([one])))[one] == rows[::-1]
         changed = rows[0]._replace(published=9, seen=7, is_active=0)
-        await store.write(lambda tx: tx.workflows.save_subscriptions([changed]))
-        await store.write(lambda tx: tx.workflows.remove_subscriptions(one, [("mail", "a"), ("bin", "none")]))
-        assert await store.read(lambda tx: tx.workflows.subscriptions([one, two])) == {
+        await store.write(lambda tx: tx[Subscriptions].put_many([changed]))
+        await store.write(lambda tx: tx[Subscriptions].remove_one(one, "mail", "a"))
+        await store.write(lambda tx: tx[Subscriptions].remove_one(one, "bin", "none"))
+        assert await store.read(lambda tx: tx[Subscriptions].of([one, two])) == {
             one: [rows[2], changed],
             two: [a_subscription(two, "mail", "a")],
         }
-        await store.write(lambda tx: tx.workflows.remove_subscriptions(one, []))
 
     async def test_consumers_with_pending_messages_are_found_workflow_by_workflow(self, make_store: MakeStore) -> None:
         """Each once, with any number of messages; unsubscribed consumers and deleted workflows are left out."""
@@ -241,21 +247,21 @@ class TestWorkflows:
 
         def put(tx: Tx) -> list[int]:
             ids = _add(tx, "a", "b", "c", "d")
-            tx.workflows.save_subscriptions([a_subscription(one, "t", "c1") for one in ids])
-            tx.workflows.save_subscriptions([a_subscription(ids[0], "u", "c2"), a_subscription(ids[0], "v", "c1")])
-            tx.workflows.save_subscriptions([a_subscription(ids[0], "t", "c3")])
-            tx.workflows.save_subscriptions([a_subscription(ids[2], "t", "c1", is_active=0)])
-            tx.messages.put_many([a_message(one, "t", f"m{n}", n, consumer="c1") for one in ids for n in (1, 2)])
-            tx.messages.put_many([a_message(ids[0], "u", "x", 1, status="consumed", consumer="c2")])
-            tx.messages.put_many([a_message(ids[0], "v", "y", 1, consumer="c1")])
-            tx.workflows.save_many([tx.workflows.lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
+            tx[Subscriptions].put_many([a_subscription(one, "t", "c1") for one in ids])
+            tx[Subscriptions].put_many([a_subscription(ids[0], "u", "c2"), a_subscription(ids[0], "v", "c1")])
+            tx[Subscriptions].put_many([a_subscription(ids[0], "t", "c3")])
+            tx[Subscriptions].put_many([a_subscription(ids[2], "t", "c1", is_active=0)])
+            tx[Messages].put_many([a_message(one, "t", f"m{n}", n, consumer="c1") for one in ids for n in (1, 2)])
+            tx[Messages].put_many([a_message(ids[0], "u", "x", 1, status="consumed", consumer="c2")])
+            tx[Messages].put_many([a_message(ids[0], "v", "y", 1, consumer="c1")])
+            tx[StoredWorkflows].save_many([tx[StoredWorkflows].lock([ids[3]])[ids[3]]._replace(deleted_at=NOW)])
             return ids
 
         ids = await store.write(put)
-        found = await store.read(lambda tx: tx.workflows.with_pending(after_id=0, limit=9))
+        found = await store.read(lambda tx: tx[Messages].with_pending(after_id=0, limit=9))
         assert found == {ids[0]: ["c1"], ids[1]: ["c1"]}
-        assert await store.read(lambda tx: tx.workflows.with_pending(after_id=0, limit=1)) == {ids[0]: ["c1"]}
-        assert await store.read(lambda tx: tx.workflows.with_pending(after_id=ids[0], limit=9)) == {ids[1]: ["c1"]}
+        assert await store.read(lambda tx: tx[Messages].with_pending(after_id=0, limit=1)) == {ids[0]: ["c1"]}
+        assert await store.read(lambda tx: tx[Messages].with_pending(after_id=ids[0], limit=9)) == {ids[1]: ["c1"]}
 
     async def test_what_a_deleted_workflow_leaves_is_forgotten_in_steps(self, make_store: MakeStore) -> None:
         """Not while one of its runs is open, and nothing of other workflows."""
@@ -263,21 +269,21 @@ class TestWorkflows:
 
         def put(tx: Tx) -> list[int]:
             ids = _add(tx, "dead", "alive", "ending")
-            tx.messages.put_many([a_message(one, "t", f"m{n}", n) for one in ids for n in range(3)])
-            tx.workflows.save_topics([Topic(one, "t", 2) for one in ids])
-            tx.workflows.save_subscriptions([a_subscription(one, "t") for one in ids])
-            tx.workflows.save_handlers([a_handler(one, "c") for one in ids])
-            rows = tx.workflows.lock(ids)
-            tx.workflows.save_many([rows[ids[0]]._replace(deleted_at=NOW)])
-            tx.workflows.save_many([rows[ids[2]]._replace(deleted_at=NOW, open_run_id=5)])
+            tx[Messages].put_many([a_message(one, "t", f"m{n}", n) for one in ids for n in range(3)])
+            tx[Topics].put_many([Topic(one, "t", 2) for one in ids])
+            tx[Subscriptions].put_many([a_subscription(one, "t") for one in ids])
+            tx[Handlers].put_many([a_handler(one, "c") for one in ids])
+            rows = tx[StoredWorkflows].lock(ids)
+            tx[StoredWorkflows].save_many([rows[ids[0]]._replace(deleted_at=NOW)])
+            tx[StoredWorkflows].save_many([rows[ids[2]]._replace(deleted_at=NOW, open_run_id=5)])
             return ids
 
         ids = await store.write(put)
-        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 2
-        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 4
-        assert await store.write(lambda tx: tx.workflows.forget_deleted(limit=2)) == 0
-        assert set(await store.read(lambda tx: tx.workflows.topics(ids))) == set(ids[1:])
-        assert set(await store.read(lambda tx: tx.workflows.subscriptions(ids))) == set(ids[1:])
+        assert await store.write(lambda tx: prune_deleted(tx, limit=2)) == 2
+        assert await store.write(lambda tx: prune_deleted(tx, limit=2)) == 4
+        assert await store.write(lambda tx: prune_deleted(tx, limit=2)) == 0
+        assert set(await store.read(lambda tx: tx[Topics].of(ids))) == set(ids[1:])
+        assert set(await store.read(lambda tx: tx[Subscriptions].of(ids))) == set(ids[1:])
         assert await _counts(store, ids[1]) == {"t/c": {"pending": 3}}
 
 
@@ -291,22 +297,22 @@ class TestMessages:
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [a_message(one, "t", f"m{n}", n) for n in (3, 1, 2)]
-        await store.write(lambda tx: tx.messages.put_many(rows))
+        await store.write(lambda tx: tx[Messages].put_many(rows))
         again = rows[1]._replace(seq=9, payload='"é\\n"', attempt=2, updated_at=NOW + 99)
-        await store.write(lambda tx: tx.messages.put_many([again, a_message(one, "u", "m1", 1, payload='"other"')]))
-        await store.write(lambda tx: tx.messages.put_many([rows[1]._replace(consumer="d")]))
-        found = await store.read(lambda tx: tx.messages.pending(one, "t", "c", limit=2))
+        await store.write(lambda tx: tx[Messages].put_many([again, a_message(one, "u", "m1", 1, payload='"other"')]))
+        await store.write(lambda tx: tx[Messages].put_many([rows[1]._replace(consumer="d")]))
+        found = await store.read(lambda tx: tx[Messages].pending(one, "t", "c", limit=2))
         assert found == [again, rows[2]]
-        found = await store.read(lambda tx: tx.messages.pending(one, "t", "c", after_place=2, limit=2))
+        found = await store.read(lambda tx: tx[Messages].pending(one, "t", "c", after_place=2, limit=2))
         assert found == [rows[0]]
-        assert await store.read(lambda tx: tx.messages.pending(one, "t", "d", limit=9)) == [
+        assert await store.read(lambda tx: tx[Messages].pending(one, "t", "d", limit=9)) == [
             rows[1]._replace(consumer="d")
         ]
         keys = [("t", "m1"), ("u", "m1"), ("t", "none"), ("t", "m1")]
-        known = await store.read(lambda tx: tx.messages.by_ids(one, keys))
+        known = await store.read(lambda tx: tx[Messages].by_ids(one, keys))
         assert set(known) == {("t", "m1"), ("u", "m1")}
         assert known["t", "m1"] == {"c": again, "d": rows[1]._replace(consumer="d")}
-        assert await store.read(lambda tx: tx.messages.by_ids(one, [])) == {}
+        assert await store.read(lambda tx: tx[Messages].by_ids(one, [])) == {}
 
     async def test_what_becomes_of_a_message_is_written_back_by_its_key(self, make_store: MakeStore) -> None:
         """Status, attempt, sequence and run; its place, its payload and others with the same id are unchanged."""
@@ -314,30 +320,30 @@ class TestMessages:
         one, two = await store.write(lambda tx: _add(tx, "a", "b"))
         same = [a_message(one, "t", "m", 1), a_message(one, "u", "m", 1), a_message(two, "t", "m", 1)]
         other = same[0]._replace(consumer="d")
-        await store.write(lambda tx: tx.messages.put_many([*same, other]))
+        await store.write(lambda tx: tx[Messages].put_many([*same, other]))
         moved = same[0]._replace(status="reserved", run_id=5, attempt=2, seq=9, updated_at=NOW + 50)
-        await store.write(lambda tx: tx.messages.save_many([moved]))
-        await store.write(lambda tx: tx.messages.save_many([]))
-        assert await store.read(lambda tx: tx.messages.by_ids(one, [("t", "m"), ("u", "m")])) == {
+        await store.write(lambda tx: tx[Messages].save_many([moved]))
+        await store.write(lambda tx: tx[Messages].save_many([]))
+        assert await store.read(lambda tx: tx[Messages].by_ids(one, [("t", "m"), ("u", "m")])) == {
             ("t", "m"): {"c": moved, "d": other},
             ("u", "m"): {"c": same[1]},
         }
-        assert await store.read(lambda tx: tx.messages.pending(two, "t", "c", limit=9)) == [same[2]]
+        assert await store.read(lambda tx: tx[Messages].pending(two, "t", "c", limit=9)) == [same[2]]
 
     async def test_a_payload_is_stored_once_for_all_consumers(self, make_store: MakeStore) -> None:
         """Every way of reading shows it; whatever becomes of one consumer's message, the others keep it."""
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [a_message(one, "t", "m", n, consumer=name, payload='"long"') for n, name in enumerate("cde", start=1)]
-        await store.write(lambda tx: tx.messages.put_many([*rows, a_message(one, "t", "n", 4, payload='"own"')]))
+        await store.write(lambda tx: tx[Messages].put_many([*rows, a_message(one, "t", "n", 4, payload='"own"')]))
         assert await _stored_payloads(store) == ["", "", "", '"long"', '"own"']
-        assert await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=3)) == rows
-        assert await store.read(lambda tx: tx.messages.pending(one, "t", "d", limit=9)) == [rows[1]]
+        assert await store.read(lambda tx: tx[Messages].page(one, "t", after_place=0, limit=3)) == rows
+        assert await store.read(lambda tx: tx[Messages].pending(one, "t", "d", limit=9)) == [rows[1]]
         held = rows[0]._replace(status="reserved", run_id=5)
-        await store.write(lambda tx: tx.messages.save_many([held]))
-        assert await store.read(lambda tx: tx.messages.of_run(5)) == [held]
-        await store.write(lambda tx: tx.messages.hand_over(one, "t", "e", "f"))
-        assert await store.read(lambda tx: tx.messages.pending(one, "t", "f", limit=9)) == [
+        await store.write(lambda tx: tx[Messages].save_many([held]))
+        assert await store.read(lambda tx: tx[Messages].of_run(5)) == [held]
+        await store.write(lambda tx: tx[Messages].hand_over(one, "t", "e", "f"))
+        assert await store.read(lambda tx: tx[Messages].pending(one, "t", "f", limit=9)) == [
             rows[2]._replace(consumer="f")
         ]
         assert await _stored_payloads(store) == ["", "", "", '"long"', '"own"']
@@ -349,17 +355,17 @@ class TestMessages:
         store = await make_store()
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [a_message(one, "t", "m", n, consumer=name, payload='"first"') for n, name in enumerate("cde", start=1)]
-        await store.write(lambda tx: tx.messages.put_many(rows))
+        await store.write(lambda tx: tx[Messages].put_many(rows))
         second = [row._replace(seq=row.seq + 3, payload='"second"') for row in rows[1:]]
-        await store.write(lambda tx: tx.messages.put_many(second))
-        assert await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9)) == [rows[0], *second]
+        await store.write(lambda tx: tx[Messages].put_many(second))
+        assert await store.read(lambda tx: tx[Messages].page(one, "t", after_place=0, limit=9)) == [rows[0], *second]
         assert await _stored_payloads(store) == ["", "", "", '"first"', '"second"']
         third = [row._replace(seq=row.seq + 6, payload='"third"') for row in rows]
-        await store.write(lambda tx: tx.messages.put_many(third))
+        await store.write(lambda tx: tx[Messages].put_many(third))
         assert await _stored_payloads(store) == ["", "", "", '"third"']
         alone = [row._replace(seq=row.seq + 9, payload=f'"{row.consumer}"') for row in rows]
-        await store.write(lambda tx: tx.messages.put_many(alone))
-        assert await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9)) == alone
+        await store.write(lambda tx: tx[Messages].put_many(alone))
+        assert await store.read(lambda tx: tx[Messages].page(one, "t", after_place=0, limit=9)) == alone
         assert await _stored_payloads(store) == ['"c"', '"d"', '"e"']
 
     async def test_a_shared_payload_is_deleted_with_its_last_message(self, make_store: MakeStore) -> None:
@@ -368,23 +374,25 @@ class TestMessages:
 
         def put(tx: Tx) -> list[int]:
             ids = _add(tx, "kept", "deleted")
-            session = tx.sessions.add(NewSession(ids[0], "event", NOW, "[]"))
-            tx.sessions.add_runs([a_handler_run(run_id, session) for run_id in (1, 2)])
+            session = tx[Sessions].start(ids[0], "event", producers_left="[]", now=NOW)
+            tx[HandlerRunDetails].add_many([a_handler_run(run_id, session) for run_id in (1, 2)])
             for workflow_id in ids:
                 rows = [a_message(workflow_id, "t", "m", n, consumer=f"c{n}", payload='"long"') for n in (1, 2)]
-                tx.messages.put_many([row._replace(status="consumed", run_id=row.place) for row in rows])
+                tx[Messages].put_many([row._replace(status="consumed", run_id=row.place) for row in rows])
             return ids
 
         _, deleted = await store.write(put)
         assert await _stored_payloads(store) == ["", "", "", "", '"long"', '"long"']
-        await store.write(lambda tx: tx.sessions.prune(limit=1))
+        await store.write(lambda tx: prune_runs(tx, limit=1))
         assert await _stored_payloads(store) == ["", "", '"long"', '"long"']
         await store.write(
-            lambda tx: tx.workflows.save_many([tx.workflows.lock([deleted])[deleted]._replace(deleted_at=NOW)])
+            lambda tx: tx[StoredWorkflows].save_many(
+                [tx[StoredWorkflows].lock([deleted])[deleted]._replace(deleted_at=NOW)]
+            )
         )
-        await store.write(lambda tx: tx.workflows.forget_deleted(limit=1))
+        await store.write(lambda tx: prune_deleted(tx, limit=1))
         assert await _stored_payloads(store) == ["", '"long"']
-        await store.write(lambda tx: tx.sessions.prune(limit=1))
+        await store.write(lambda tx: prune_runs(tx, limit=1))
         assert await _stored_payloads(store) == []
 
     async def test_messages_are_handed_over_to_another_consumer(self, make_store: MakeStore) -> None:
@@ -393,8 +401,8 @@ class TestMessages:
         (one,) = await store.write(lambda tx: _add(tx, "a"))
         rows = [a_message(one, "t", "m1", 1), a_message(one, "t", "m2", 2, status="consumed", run_id=1)]
         both = [a_message(one, "t", "m3", 3), a_message(one, "t", "m3", 4, consumer="d", status="skipped")]
-        await store.write(lambda tx: tx.messages.put_many([*rows, *both, a_message(one, "u", "m1", 5)]))
-        assert await store.write(lambda tx: tx.messages.hand_over(one, "t", "c", "d")) == 1
+        await store.write(lambda tx: tx[Messages].put_many([*rows, *both, a_message(one, "u", "m1", 5)]))
+        assert await store.write(lambda tx: tx[Messages].hand_over(one, "t", "c", "d")) == 1
         assert await _counts(store, one) == {
             "t/c": {"pending": 1},
             "t/d": {"consumed": 1, "pending": 1, "skipped": 1},
@@ -410,8 +418,8 @@ class TestMessages:
             a_message(one, "t", "x", 7, status="consumed", run_id=5),
             a_message(one, "t", "y", 8, status="reserved", run_id=6),
         ]
-        await store.write(lambda tx: tx.messages.put_many([*held, *others]))
-        assert await store.read(lambda tx: tx.messages.of_run(5)) == held[::-1]
+        await store.write(lambda tx: tx[Messages].put_many([*held, *others]))
+        assert await store.read(lambda tx: tx[Messages].of_run(5)) == held[::-1]
 
     async def test_the_oldest_pending_one_and_the_counts_of_all_topics_take_one_query_each(
         self, make_store: MakeStore
@@ -429,9 +437,9 @@ class TestMessages:
         rows += [a_message(one, "t", "m3", 9, consumer="d")]
         subscriptions = [a_subscription(one, "t"), a_subscription(one, "u"), a_subscription(two, "t")]
         subscriptions += [a_subscription(one, "t", "d", is_active=0)]
-        await store.write(lambda tx: tx.workflows.save_subscriptions(subscriptions))
-        await store.write(lambda tx: tx.messages.put_many(rows))
-        oldest = await store.read(lambda tx: tx.messages.oldest([one, two]))
+        await store.write(lambda tx: tx[Subscriptions].put_many(subscriptions))
+        await store.write(lambda tx: tx[Messages].put_many(rows))
+        oldest = await store.read(lambda tx: tx[Messages].oldest([one, two]))
         assert oldest == {(one, "t", "c"): NOW + 2, (one, "t", "d"): NOW + 9, (two, "t", "c"): NOW + 7}
         assert await _counts(store, one) == {
             "t/c": {"consumed": 1, "pending": 2},
@@ -449,15 +457,15 @@ class TestMessages:
             a_message(one, "t", "m2", 3),
             a_message(one, "u", "m1", 4),
         ]
-        await store.write(lambda tx: tx.messages.put_many(rows))
-        page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=1, limit=1))
+        await store.write(lambda tx: tx[Messages].put_many(rows))
+        page = await store.read(lambda tx: tx[Messages].page(one, "t", after_place=1, limit=1))
         assert page == [rows[1]]
-        page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9, status="pending"))
+        page = await store.read(lambda tx: tx[Messages].page(one, "t", after_place=0, limit=9, status="pending"))
         assert page == [rows[1], rows[2]]
-        page = await store.read(lambda tx: tx.messages.page(one, "t", after_place=0, limit=9, consumer="c"))
+        page = await store.read(lambda tx: tx[Messages].page(one, "t", after_place=0, limit=9, consumer="c"))
         assert page == [rows[0], rows[2]]
         page = await store.read(
-            lambda tx: tx.messages.page(one, "t", after_place=0, limit=9, status="skipped", consumer="c")
+            lambda tx: tx[Messages].page(one, "t", after_place=0, limit=9, status="skipped", consumer="c")
         )
         assert page == []
 
@@ -469,17 +477,17 @@ class TestMessages:
 
         def put(tx: Tx) -> None:
             ids = _add(tx, "a", "b", "paused")
-            tx.workflows.save_subscriptions([a_subscription(one, "t") for one in ids])
-            tx.workflows.save_subscriptions([a_subscription(ids[1], "u", "d", is_active=0)])
+            tx[Subscriptions].put_many([a_subscription(one, "t") for one in ids])
+            tx[Subscriptions].put_many([a_subscription(ids[1], "u", "d", is_active=0)])
             rows = [a_message(ids[0], "t", "m1", 5), a_message(ids[0], "t", "m2", 6), a_message(ids[1], "t", "m", 9)]
             rows += [a_message(ids[1], "u", "m", 2, consumer="d"), a_message(ids[2], "t", "m", 1)]
-            tx.messages.put_many([*rows, a_message(ids[0], "t", "m0", 1, status="consumed", run_id=1)])
-            tx.workflows.save_many([tx.workflows.lock([ids[2]])[ids[2]]._replace(status="paused")])
+            tx[Messages].put_many([*rows, a_message(ids[0], "t", "m0", 1, status="consumed", run_id=1)])
+            tx[StoredWorkflows].save_many([tx[StoredWorkflows].lock([ids[2]])[ids[2]]._replace(status="paused")])
 
         await store.write(put)
-        found = await store.read(lambda tx: tx.messages.waiting_since(before=NOW + 9, limit=9))
+        found = await store.read(lambda tx: tx[Messages].waiting_since(before=NOW + 9, limit=9))
         assert found == [Waiting("b", "u", "d", 0, NOW + 2), Waiting("a", "t", "c", 1, NOW + 5)]
-        assert await store.read(lambda tx: tx.messages.waiting_since(before=NOW + 9, limit=1)) == found[:1]
+        assert await store.read(lambda tx: tx[Messages].waiting_since(before=NOW + 9, limit=1)) == found[:1]
 
 
 class TestClockSteps:
@@ -501,14 +509,14 @@ class TestClockSteps:
                 a_gap(8, NOW - 9, NOW + 1, 2, schedule_id=-1, occurrence=-8),
             ]
             put_runs(tx, *rows)
-            tx.sessions.add_runs(
+            tx[HandlerRunDetails].add_many(
                 [a_handler_run(row.run_id, 1, handler="d" if row.run_id == 5 else "c") for row in rows[:6]]
             )
 
         await store.write(put)
-        found = await store.read(lambda tx: tx.sessions.taken(-1, "c", since=NOW + 1, until=NOW + 8))
+        found = await store.read(lambda tx: tx[HandlerRunDetails].taken(-1, "c", since=NOW + 1, until=NOW + 8))
         assert found == frozenset({NOW + 5})
-        assert await store.read(lambda tx: tx.sessions.gaps_ahead(-1, after=NOW)) == [8]
+        assert await store.read(lambda tx: tx[HandlerRunDetails].gaps_ahead(-1, after=NOW)) == [8]
 
 
 class TestSessions:
@@ -517,23 +525,26 @@ class TestSessions:
     async def test_sessions_are_kept_newest_first_with_their_runs(self, make_store: MakeStore) -> None:
         """A row reads back as written."""
         store = await make_store()
-        ids = [await store.write(lambda tx: tx.sessions.add(NewSession(1, "schedule", NOW, '["p"]'))) for _ in range(3)]
+        ids = [
+            await store.write(lambda tx: tx[Sessions].start(1, "schedule", producers_left='["p"]', now=NOW))
+            for _ in range(3)
+        ]
         assert ids == sorted(set(ids))
         ended = Session(ids[0], 1, "schedule", NOW, NOW + 5, "failed", "no", "[]", 4)
-        await store.write(lambda tx: tx.sessions.save_many([ended]))
-        assert await store.read(lambda tx: tx.sessions.by_ids(ids[:1])) == {ids[0]: ended}
-        page = await store.read(lambda tx: tx.sessions.page(1, before_id=ids[2], limit=9))
+        await store.write(lambda tx: tx[Sessions].save_many([ended]))
+        assert await store.read(lambda tx: tx[Sessions].among(ids[:1])) == {ids[0]: ended}
+        page = await store.read(lambda tx: tx[Sessions].page(1, before_id=ids[2], limit=9))
         assert [row.session_id for row in page] == ids[1::-1]
         assert [
-            row.session_id for row in await store.read(lambda tx: tx.sessions.page(1, before_id=None, limit=1))
+            row.session_id for row in await store.read(lambda tx: tx[Sessions].page(1, before_id=None, limit=1))
         ] == [ids[2]]
         runs = [a_handler_run(n, ids[0]) for n in (2, 1)] + [a_handler_run(3, ids[1], kind="producer")]
-        await store.write(lambda tx: tx.sessions.add_runs(runs))
+        await store.write(lambda tx: tx[HandlerRunDetails].add_many(runs))
         moved = runs[0]._replace(phase="mutated", prepared="{}", mutation="applied", result='{"a":1}', reserved=3)
         moved = moved._replace(prepares=1, tries=2, awaits="uncertain", published=5, phases='{"mutated":1}')
-        await store.write(lambda tx: tx.sessions.save_runs([moved]))
-        assert await store.read(lambda tx: tx.sessions.runs([2, 9])) == {2: moved}
-        assert await store.read(lambda tx: dict(tx.sessions.runs_of(ids))) == {
+        await store.write(lambda tx: tx[HandlerRunDetails].save_many([moved]))
+        assert await store.read(lambda tx: tx[HandlerRunDetails].among([2, 9])) == {2: moved}
+        assert await store.read(lambda tx: dict(tx[HandlerRunDetails].of_sessions(ids))) == {
             ids[0]: [runs[1], moved],
             ids[1]: [runs[2]],
         }
@@ -545,11 +556,13 @@ class TestSessions:
 
         def put(tx: Tx) -> list[int]:
             _add(tx, "a")
-            ids = [tx.sessions.add(NewSession(1, "event", NOW, "[]")) for _ in range(2)]
-            tx.sessions.save_many([Session(ids[0], 1, "event", NOW, NOW, "completed", None, "[]", 1)])
-            tx.sessions.add_runs([a_handler_run(1, ids[0]), a_handler_run(2, ids[1]), a_handler_run(3, ids[1])])
+            ids = [tx[Sessions].start(1, "event", producers_left="[]", now=NOW) for _ in range(2)]
+            tx[Sessions].save_many([Session(ids[0], 1, "event", NOW, NOW, "completed", None, "[]", 1)])
+            tx[HandlerRunDetails].add_many(
+                [a_handler_run(1, ids[0]), a_handler_run(2, ids[1]), a_handler_run(3, ids[1])]
+            )
             put_runs(tx, closed(3, NOW))
-            tx.messages.put_many(
+            tx[Messages].put_many(
                 [
                     a_message(1, "t", "m1", 1, status="consumed", run_id=1),
                     a_message(1, "t", "m2", 2, status="skipped", run_id=2),
@@ -562,8 +575,8 @@ class TestSessions:
         ids = await store.write(put)
         gone = 0
         for _ in range(5):
-            gone += await store.write(lambda tx: tx.sessions.prune(limit=limit))
+            gone += await store.write(lambda tx: prune_runs(tx, limit=limit))
         assert gone == 2
-        assert set(await store.read(lambda tx: tx.sessions.runs([1, 2, 3]))) == {3}
-        assert set(await store.read(lambda tx: tx.sessions.by_ids(ids))) == {ids[1]}
+        assert set(await store.read(lambda tx: tx[HandlerRunDetails].among([1, 2, 3]))) == {3}
+        assert set(await store.read(lambda tx: tx[Sessions].among(ids))) == {ids[1]}
         assert await _counts(store, 1) == {"t/c": {"consumed": 1, "pending": 1}}

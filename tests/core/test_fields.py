@@ -36,7 +36,7 @@ def test_a_left_out_field_and_null_are_the_same() -> None:
     fields = Fields({"a": None})
     assert [fields.text(name, "usual") for name in ("a", "b")] == ["usual", "usual"]
     assert (fields.flag("a", True), fields.integer("a", 3, least=1), fields.duration("a", 5)) == (True, 3, 5)
-    assert (fields.text_or_none("a"), fields.choice("a", "x", ("x", "y"))) == (None, "x")
+    assert fields.choice("a", "x", ("x", "y")) == "x"
     assert not fields.has("a") and fields.errors == []
 
 

@@ -21,7 +21,7 @@ from wakeful.engine.clock import SystemClock
 from wakeful.features.schedules.run_views import RunView
 from wakeful.integrations.actions import celery_fleet
 from wakeful.integrations.actions.dispatch import DispatchAction
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.ports.action import Fire
 
 __all__ = ["ladder"]

@@ -22,7 +22,7 @@ from wakeful.core.schedule.actions import Http
 from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.engine.clock import SystemClock
 from wakeful.integrations.actions.http import HttpAction
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.ports.action import DEADLINE, Fire
 
 __all__ = ["ladder"]

@@ -27,7 +27,7 @@ from wakeful.engine.limits import Limits
 from wakeful.engine.membership import Identity
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.command import CommandAction
-from wakeful.integrations.actions.processes import SystemOrphans
+from wakeful.integrations.actions.processes import end_orphan
 from wakeful.integrations.actions.registry import CallRegistry
 from wakeful.ports.clock import Clock, Moment
 from wakeful.ports.store import Store
@@ -93,7 +93,7 @@ async def main(url: str, name: str, observed: Path, options: dict[str, str]) -> 
     actions: dict[type[Any], Any] = {Call: CallAction(registry), Command: CommandAction()}
     identity = Identity(name, os.uname().nodename, os.getpid())
     setup = bootstrap.Setup(limits=LIMITS)
-    parts = await bootstrap.assemble_with(store, clock, setup, actions, SystemOrphans(), identity)
+    parts = await bootstrap.assemble_with(store, clock, setup, actions, end_orphan, identity)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)

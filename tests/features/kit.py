@@ -24,7 +24,7 @@ from wakeful.core.time.instants import HOUR, Duration, Instant, format_instant, 
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
 from wakeful.integrations.actions.call import CallAction
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.ports.action import Action, OrphanFate, Process
 from wakeful.ports.clock import Clock
@@ -191,7 +191,9 @@ class Bench(Wakeful):
             listener=None,
         )
         receipts = Receipts(b"a secret of the bench")
-        return await bootstrap.assemble_with(store, clock, setup, actions, self.orphans, identity, receipts=receipts)
+        return await bootstrap.assemble_with(
+            store, clock, setup, actions, self.orphans.end, identity, receipts=receipts
+        )
 
 
 class Bot:

@@ -9,7 +9,7 @@ from features.kit import Bench, Bot, World, ledger, rfc, short, virtual
 from wakeful import Invalid, cron, every, once
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.time.instants import MINUTE
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.ports.action import Fire
 from wakeful.ports.agent import Replied

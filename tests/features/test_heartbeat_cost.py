@@ -17,16 +17,15 @@ from wakeful.core.time.instants import DAY, HOUR, MINUTE
 from wakeful.features.heartbeat.action import HeartbeatAction, HeartbeatTurn, notes_in
 from wakeful.features.heartbeat.prompts import is_blank
 from wakeful.features.heartbeat.rules import HeartbeatTerms
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.anthropic import anthropic_agent
 from wakeful.integrations.agents.chat import ChatAgent, ChatSettings
 from wakeful.integrations.agents.openai import openai_agent
-from wakeful.integrations.agents.receipts import Receipts
-from wakeful.integrations.agents.transcripts import TURNS_MAX
+from wakeful.integrations.agents.transcripts import TURNS_MAX, Transcripts, TranscriptTurn
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.net.body import Body
 from wakeful.integrations.net.exchange import READ_MAX, Response
 from wakeful.ports.action import Fire
-from wakeful.ports.agent import TranscriptTurn
 from wakeful.ports.store import SystemEvent
 
 QUIET = HeartbeatTerms(enabled=False)
@@ -46,7 +45,7 @@ class Notes:
         return self.text
 
 
-class Kept:
+class Kept(Transcripts):
     """Transcripts in memory, bounded as those on disk are."""
 
     def __init__(self) -> None:

@@ -62,7 +62,7 @@ def log(tmp_path: Path) -> Log:
 
 @pytest.fixture
 async def exchanges(log: Log) -> AsyncIterator[Exchanges]:
-    exchanges = Exchanges(SystemClock(), log)
+    exchanges = Exchanges(SystemClock(), log.exchange)
     yield exchanges
     await exchanges.close()
 

@@ -126,7 +126,7 @@ async def make_node(
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
     identity = Identity(name, "here", 1)
     setup = bootstrap.Setup(limits=limits)
-    parts = await bootstrap.assemble_with(tap, clock, setup, actions, NoOrphans(), identity)
+    parts = await bootstrap.assemble_with(tap, clock, setup, actions, NoOrphans().end, identity)
     node = Node(tap, parts, registry)
 
     async def fire(fire: Any) -> None:

@@ -52,7 +52,7 @@ async def main(url: str, name: str, path: str, labels: str = "") -> None:
     actions: dict[type[Any], Any] = {Call: CallAction(registry)}
     limits = replace(LIMITS, labels=frozenset(labels.split(",")) - {""})
     setup = bootstrap.Setup(limits=limits)
-    parts = await bootstrap.assemble_with(store, store.clock, setup, actions, NoOrphans(), identity)
+    parts = await bootstrap.assemble_with(store, store.clock, setup, actions, NoOrphans().end, identity)
     told = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, told.set)
     await parts.engine.start()

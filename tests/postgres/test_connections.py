@@ -16,7 +16,6 @@ from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres import CommitUnknown, PostgresStore, Timeouts, fate, writer
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Connector
-from wakeful.stores.shared.tx import StoreTx
 
 IMPATIENT = Timeouts(lock=2_000, doubt=300, reconnect_first=50, reconnect_max=200)
 
@@ -168,7 +167,7 @@ async def test_transactions_that_collide_are_run_again(store: PostgresStore) -> 
     both_hold_one = threading.Barrier(2, timeout=PATIENCE)
     runs: list[int] = []
 
-    def operation(tx: StoreTx, first: int, second: int) -> int:
+    def operation(tx: Tx, first: int, second: int) -> int:
         runs.append(first)
         tx.cadences.lock([first])
         if runs.count(first) == 1:

@@ -11,7 +11,8 @@ from conformance.test_shared_sql import shared_statements
 from postgres.server import Server, schema_of
 from sampling import sampled
 from wakeful.engine import run_totals
-from wakeful.ports import outbox
+from wakeful.ports import nodes, outbox, schedules
+from wakeful.ports import runs as ledger
 from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import Addressees
 from wakeful.stores.postgres import (
@@ -26,7 +27,6 @@ from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Timeouts, connect
 from wakeful.stores.postgres.database import translated
 from wakeful.stores.postgres.migrate import migrations, version_of
-from wakeful.stores.shared import nodes, schedules
 
 
 async def test_many_openers_make_the_schema_once(new_url: str, server: Server) -> None:
@@ -101,12 +101,12 @@ HOT = {
     "runs.MARK": runs.MARK,
     "runs.SAVE": runs.SAVE,
     "runs.OF_NODES": runs.OF_NODES,
-    "runs.TAKEN": runs.TAKEN,
-    "runs.PAGE": runs.PAGE,
-    "runs.PAGE_OF_SCHEDULE": runs.PAGE_OF_SCHEDULE,
-    "runs.PAGE_OF_AMISS": runs.PAGE_OF_AMISS,
-    "runs.PAGE_OF_RUNNING": runs.PAGE_OF_RUNNING,
-    "runs.PAGE_OF_WAITING": runs.PAGE_OF_WAITING,
+    "ledger.TAKEN": translated(ledger.TAKEN).text,
+    "ledger.PAGE": translated(ledger.PAGE).text,
+    "ledger.PAGE_OF_SCHEDULE": translated(ledger.PAGE_OF_SCHEDULE).text,
+    "ledger.PAGE_OF_AMISS": translated(ledger.PAGE_OF_AMISS).text,
+    "ledger.PAGE_OF_RUNNING": translated(ledger.PAGE_OF_RUNNING).text,
+    "ledger.PAGE_OF_WAITING": translated(ledger.PAGE_OF_WAITING).text,
     "run_totals.ENDINGS": translated(run_totals.ENDINGS).text,
     "alarms.NEXT_DUE_AT": alarms.NEXT_DUE_AT,
     "alarms.MOVE": alarms.MOVE,

@@ -8,10 +8,10 @@ import psycopg
 import pytest
 
 from postgres.server import Server, schema_of
+from wakeful.ports.releases import WITHOUT_0_2
 from wakeful.stores.postgres import DatabaseRefused, PostgresStore, migrate
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.connection import Timeouts, connect
-from wakeful.stores.shared.releases import WITHOUT_0_2
 
 OLD = 10
 NODE = """

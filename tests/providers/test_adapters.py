@@ -17,6 +17,7 @@ from wakeful.integrations.providers import glm
 from wakeful.integrations.providers.from_settings import make_provider
 from wakeful.integrations.providers.reading import glm_reading, instant_of, plain_reading
 from wakeful.ports.action import Fire
+from wakeful.ports.exchange import ExchangeStep, RequestContext
 from wakeful.ports.quota import QuotaProvider
 
 CLOCK = SystemClock()
@@ -50,21 +51,8 @@ class Ears:
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, str | None, dict[str, Any]]] = []
 
-    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "Ears._Flow":
-        return Ears._Flow(self, action, slot)
-
-    class _Flow:
-        def __init__(self, ears: "Ears", action: str, slot: str | None) -> None:
-            self._say = lambda phase, details: ears.lines.append((action, phase, slot, details))
-
-        def request(self, **details: Any) -> None:
-            self._say("request", details)
-
-        def response(self, **details: Any) -> None:
-            self._say("response", details)
-
-        def error(self, error: str, **details: Any) -> None:
-            self._say("error", {"error": error, **details})
+    def __call__(self, about: RequestContext) -> ExchangeStep:
+        return lambda phase, details: self.lines.append((about.action, phase, about.slot, dict(details)))
 
 
 class NoLadder:

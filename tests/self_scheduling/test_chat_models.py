@@ -20,7 +20,7 @@ from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
 from wakeful.integrations.agents.anthropic import anthropic_agent
 from wakeful.integrations.agents.chat import ROUNDS_MAX, ChatSettings
 from wakeful.integrations.agents.openai import openai_agent
-from wakeful.integrations.agents.transcripts import FileTranscripts
+from wakeful.integrations.agents.transcripts import Transcripts
 
 
 @asynccontextmanager
@@ -49,7 +49,7 @@ async def assistant(
             shutdown_grace="1s",
             channels=lambda _clock, _listener: {"phone": line},
             heartbeat=Heartbeat(every="1d", agent="coder"),
-            agents=lambda clock, _registry: {"coder": make(settings, clock, FileTranscripts(tmp_path / "transcripts"))},
+            agents=lambda clock, _registry: {"coder": make(settings, clock, Transcripts(tmp_path / "transcripts"))},
             self_scheduling=SelfSchedulingTerms(),
         )
         async with app:

@@ -18,7 +18,7 @@ from wakeful.core.slot import wakes as slot_wakes
 from wakeful.core.slot.slot import Slot
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.workflow import rules as workflow_rules
-from wakeful.core.workflow.rows import HandlerRun, Message
+from wakeful.core.workflow.rows import HandlerRun
 from wakeful.features.delivery import attempts as attempts_module
 from wakeful.features.delivery import queue
 from wakeful.features.delivery.attempts import Attempts
@@ -30,15 +30,14 @@ from wakeful.features.quota.wake_runs import WakeRuns
 from wakeful.features.schedules import replies
 from wakeful.features.schedules import runs as schedule_runs
 from wakeful.features.workflows import consumers as looking
-from wakeful.features.workflows import settling
+from wakeful.features.workflows import payload_rows, settling
+from wakeful.features.workflows.message_rows import Message, Messages
 from wakeful.ports import outbox
 from wakeful.ports.channel import OutgoingMessage, Sent, Unsent
 from wakeful.ports.heartbeats import WaitingEvents
 from wakeful.ports.outbox import Addressee, Deliveries, Delivery
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import NewEvent, SystemEvent, Tx
-from wakeful.stores.shared import payloads
-from wakeful.stores.shared.messages import SharedMessages
 from worlds.faults import Climate
 
 Patch = pytest.MonkeyPatch
@@ -354,12 +353,12 @@ def consumed_goes_back(patch: Patch) -> None:
 
 def consumed_when_prepared(patch: Patch) -> None:
     """What is reserved counts as consumed before anything has happened."""
-    save_many = SharedMessages.save_many
+    save_many = Messages.save_many
 
-    def early(self: SharedMessages, messages: Sequence[Message]) -> None:
+    def early(self: Messages, messages: Sequence[Message]) -> None:
         save_many(self, [one._replace(status="consumed") if one.status == "reserved" else one for one in messages])
 
-    patch.setattr(SharedMessages, "save_many", early)
+    patch.setattr(Messages, "save_many", early)
 
 
 def nobody_looks_at_messages(patch: Patch) -> None:
@@ -375,20 +374,20 @@ def only_the_first_consumer_gets_it(patch: Patch) -> None:
 
 def published_again_for_the_first_consumer(patch: Patch) -> None:
     """A message that is published again gets its new payload for one consumer of several."""
-    put_many = SharedMessages.put_many
+    put_many = Messages.put_many
 
-    def first(self: SharedMessages, messages: Sequence[Message]) -> None:
+    def first(self: Messages, messages: Sequence[Message]) -> None:
         seen: set[tuple[str, str]] = set()
         again = [one for one in messages if one.seq != one.place]
         late = [one for one in again if (one.topic, one.message_id) in seen or seen.add((one.topic, one.message_id))]
         put_many(self, [one for one in messages if one not in late])
 
-    patch.setattr(SharedMessages, "put_many", first)
+    patch.setattr(Messages, "put_many", first)
 
 
 def shared_payloads_go_with_the_first_message(patch: Patch) -> None:
     """A payload is deleted although other consumers still have it."""
-    patch.setattr(payloads, "FORGET", payloads.FORGET.split("AND NOT EXISTS")[0])
+    patch.setattr(payload_rows, "FORGET", payload_rows.FORGET.split("AND NOT EXISTS")[0])
 
 
 def only_the_first_page_is_shown(patch: Patch) -> None:

@@ -60,7 +60,7 @@ class Slow:
 async def running(clock: VirtualClock, action: Slow, path: Path) -> AsyncIterator[System]:
     store = SqliteStore.open_inline(path, hook=Calm(), shared_clock=False)
     orphans = Programs(rng=None, remains=lambda *_: None)  # type: ignore[arg-type]  # no programs here
-    system = await assemble(store, clock, {Call: action}, orphans, Limits(), "node")
+    system = await assemble(store, clock, {Call: action}, orphans.end, Limits(), "node")
     await system.engine.start()
     try:
         yield system

@@ -9,7 +9,7 @@ from features.kit import Bench, Bot, World, instant, virtual
 from wakeful import every
 from wakeful.core.time.instants import HOUR, MINUTE
 from wakeful.core.time.timing import Every
-from wakeful.drill.ledger import History, Verdict, audit
+from wakeful.drill.ledger import Verdict, audit
 from wakeful.drill.observed import Observation, read_observations
 from wakeful.testing.virtual_clock import EPOCH
 from worlds.laws import Era
@@ -117,7 +117,7 @@ async def test_a_history_from_outside_counts_more_than_the_store(world: World) -
     app = await world.open(bot)
     await app.add("hourly", every("1h"))
     await world.sleep("5h30m")
-    asked = History([Era(EPOCH, Every(HOUR // 2, EPOCH))])
+    asked = [Era(EPOCH, Every(HOUR // 2, EPOCH))]
     assert (await verdict(app)).is_clean
     found = await verdict(app, histories={"hourly": asked})
     assert {one.kind for one in found.findings} == {"missing"}

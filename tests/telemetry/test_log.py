@@ -21,6 +21,7 @@ from wakeful.core.time.instants import DAY, SECOND
 from wakeful.observe.log import Log, LogHandler
 from wakeful.observe.log_files import ServerLog
 from wakeful.ports.clock import Moment
+from wakeful.ports.exchange import RequestContext
 
 
 class HandClock:
@@ -92,11 +93,12 @@ def test_a_line_has_the_fields_of_the_schema(log: Log, home: Path) -> None:
 
 def test_an_exchange_shares_one_flow_id_and_says_how_long_it_took(log: Log, home: Path, clock: HandClock) -> None:
     """Request and response, or request and error."""
-    flow, other = log.flow("quota-poll", slot="main"), log.flow("quota-poll", slot="main")
-    flow.request(url="http://127.0.0.1/quota")
+    about = RequestContext("quota-poll", slot="main")
+    step, other = log.exchange(about), log.exchange(about)
+    step("request", {"url": "http://127.0.0.1/quota"})
     clock.monotonic += 250
-    flow.response(status=200)
-    other.error("connection refused")
+    step("response", {"status": 200})
+    other("error", {"error": "connection refused"})
     log.drain()
     request, response, error = lines(home)
     assert request["flow_id"] == response["flow_id"] != error["flow_id"]

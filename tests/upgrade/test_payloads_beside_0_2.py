@@ -14,10 +14,11 @@ import pytest
 from conformance.workflows import a_message, a_workflow
 from postgres.server import Server, schema_of, server, url
 from wakeful.app import bootstrap
-from wakeful.core.workflow.rows import Message
+from wakeful.features.workflows.message_rows import Message, Messages
+from wakeful.ports.releases import RELEASE, WITHOUT_0_2
 from wakeful.ports.store import Store, Tx
+from wakeful.ports.workflows import StoredWorkflows
 from wakeful.stores.postgres import looking as looking_at_postgres
-from wakeful.stores.shared.releases import RELEASE, WITHOUT_0_2
 from wakeful.stores.sqlite import looking as looking_at_sqlite
 
 __all__ = ["server", "url"]
@@ -74,7 +75,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
 
 
 def letters(tx: Tx) -> list[Message]:
-    return tx.messages.page(1, "letters", after_place=0, limit=9)
+    return tx[Messages].page(1, "letters", after_place=0, limit=9)
 
 
 async def opened(place: Place) -> Store:
@@ -100,7 +101,7 @@ def publish(message_id: str, first: int) -> Callable[[Tx], None]:
         a_message(1, "letters", message_id, first + n, consumer=name, payload=f'"{message_id}"')
         for n, name in enumerate("cd")
     ]
-    return lambda tx: tx.messages.put_many(rows)
+    return lambda tx: tx[Messages].put_many(rows)
 
 
 def version(place: Place) -> int:
@@ -116,7 +117,7 @@ def now() -> int:
 async def test_a_node_of_0_2_finds_the_payload_in_each_row(place: Place) -> None:
     """While it has a lease nothing is shared, and the schema stays one that it opens."""
     store = await beside_0_2(place, lease_until=now() + MINUTE)
-    await store.write(lambda tx: tx.workflows.add(a_workflow("post")))
+    await store.write(lambda tx: tx[StoredWorkflows].add_new(a_workflow("post")))
     await store.write(publish("m", 1))
     assert place.ask(READS) == [('"m"',), ('"m"',)]
     assert version(place) == WITHOUT_0_2 - 1

@@ -7,7 +7,10 @@ import psycopg
 
 from postgres.server import Server, schema_of, server, url
 from wakeful.core.workflow.rows import Subscription, Topic
+from wakeful.features.workflows.message_rows import Message, Messages
+from wakeful.features.workflows.state_rows import Subscriptions, Topics
 from wakeful.ports.store import Store, Tx
+from wakeful.ports.workflows import StoredWorkflows
 from wakeful.stores.postgres import PostgresStore
 from wakeful.stores.postgres import migrate as postgres
 from wakeful.stores.postgres.address import parse
@@ -42,11 +45,11 @@ async def judge(store: Store) -> None:
 
     def look(tx: Tx) -> Any:
         return (
-            tx.workflows.topics([1]),
-            tx.workflows.subscriptions([1]),
-            tx.messages.page(1, "mail", after_place=0, limit=9),
-            tx.messages.page(1, "left", after_place=0, limit=9),
-            [row.tried_version for row in tx.workflows.page(after=None, limit=9)],
+            tx[Topics].of([1]),
+            tx[Subscriptions].of([1]),
+            tx[Messages].page(1, "mail", after_place=0, limit=9),
+            tx[Messages].page(1, "left", after_place=0, limit=9),
+            [row.tried_version for row in tx[StoredWorkflows].page(after=None, limit=9)],
         )
 
     topics, subscriptions, mail, left, tried = await store.read(look)
@@ -54,9 +57,9 @@ async def judge(store: Store) -> None:
     assert subscriptions == {
         1: [Subscription(1, "left", "", 2, 1, 0), Subscription(1, "mail", "digest", 3, 2, 1)],
     }
-    assert [tuple(row) for row in mail] == [
-        (1, "mail", "digest", "a", 1, 1, "1", "consumed", 1, 7, None, 10, 11),
-        (1, "mail", "digest", "b", 2, 3, "2", "pending", 2, None, 6, 12, 13),
+    assert mail == [
+        Message(1, "mail", "digest", "a", 1, 1, "1", "consumed", 1, 7, None, 10, 11),
+        Message(1, "mail", "digest", "b", 2, 3, "2", "pending", 2, None, 6, 12, 13),
     ]
     assert [(row.consumer, row.message_id, row.status) for row in left] == [("", "c", "pending")]
     assert tried == [3, 0]

@@ -11,6 +11,7 @@ from edges.http.kit import Client, served
 from sampling import sampled
 from wakeful import Wakeful
 from wakeful.app.options import Host
+from wakeful.ports.exchange import ExchangeStep, RequestContext
 from workflows.handlers import Handler, flow, handling, says
 
 
@@ -105,21 +106,8 @@ class Ear:
     def __init__(self) -> None:
         self.heard: list[tuple[str, str | None, str, dict[str, Any]]] = []
 
-    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "Ear.Flow":
-        return Ear.Flow(self, action, slug)
-
-    class Flow:
-        def __init__(self, ear: "Ear", action: str, slug: str | None) -> None:
-            self._note = lambda phase, details: ear.heard.append((action, slug, phase, details))
-
-        def request(self, **details: Any) -> None:
-            self._note("request", details)
-
-        def response(self, **details: Any) -> None:
-            self._note("response", details)
-
-        def error(self, error: str, **details: Any) -> None:
-            self._note("error", {"error": error, **details})
+    def __call__(self, about: RequestContext) -> ExchangeStep:
+        return lambda phase, details: self.heard.append((about.action, about.slug, phase, dict(details)))
 
 
 async def test_every_request_to_a_handler_is_heard(tmp_path: Path, handler: Handler) -> None:

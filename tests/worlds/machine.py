@@ -220,7 +220,7 @@ class Machine:
                 actions |= inhabitant.wrap(boot, actions, actions[Http])
         features = [tenant.plug for tenant in self._tenants.values()]
         limits = replace(world.limits, labels=self.labels)
-        system = await world.assemble(store, clock, actions, self._programs, limits, self.name, features)
+        system = await world.assemble(store, clock, actions, self._programs.end, limits, self.name, features)
         system.change_terms(world.calendar.terms)
         for tenant in self._tenants.values():
             if isinstance(tenant, Arriving):

@@ -39,7 +39,7 @@ def watch_plain_path(store: SqliteStore, report: Report, terms: Callable[[], Ter
 
         return await write(look, is_urgent=is_urgent)
 
-    store.write = watched  # type: ignore[method-assign, assignment]
+    store.write = watched  # type: ignore[method-assign]
 
 
 class _Watched:

@@ -25,7 +25,7 @@ from wakeful.features.money.feature import Money
 from wakeful.features.schedules import backfilling, cancelling, commands
 from wakeful.features.schedules.checks import check
 from wakeful.features.schedules.rules import Terms
-from wakeful.ports.action import Action, Orphans
+from wakeful.ports.action import Action, EndOrphan
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, Tx
 from worlds import alike
@@ -198,7 +198,7 @@ class Assemble(Protocol):
         store: Store,
         clock: Clock,
         actions: Mapping[type[Any], Action],
-        orphans: Orphans,
+        end_orphan: EndOrphan,
         limits: Limits,
         name: str,
         features: Sequence[MakeFeature] = (),
@@ -209,7 +209,7 @@ async def assemble(
     store: Store,
     clock: Clock,
     actions: Mapping[type[Any], Action],
-    orphans: Orphans,
+    end_orphan: EndOrphan,
     limits: Limits,
     name: str,
     features: Sequence[MakeFeature] = (),
@@ -217,7 +217,7 @@ async def assemble(
     """The system as it is shipped, over this store, on this clock, with these actions and features."""
     identity = Identity(name, "simulated", os.getpid())
     setup = Setup(limits=limits, terms=Terms(default_zone=ZONE), features=features)
-    parts = await assemble_with(store, clock, setup, actions, orphans, identity)
+    parts = await assemble_with(store, clock, setup, actions, end_orphan, identity)
     return Shipped(parts)
 
 

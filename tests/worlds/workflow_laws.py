@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from wakeful.core.time.instants import MINUTE, Duration, Instant, format_duration, format_instant
-from wakeful.core.workflow.rows import Message, MessageStatus, Workflow
+from wakeful.core.workflow.rows import Workflow
+from wakeful.features.workflows.message_rows import Message, MessageStatus
 from wakeful.ports.store import Alarm
 
 LEFT_LYING_MAX: Final[Duration] = MINUTE

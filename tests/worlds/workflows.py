@@ -26,19 +26,21 @@ from wakeful.core.time.instants import (
 from wakeful.core.time.timing_builders import every
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.definition_json import decode_workflow
-from wakeful.core.workflow.rows import Message, Workflow
+from wakeful.core.workflow.rows import Workflow
 from wakeful.features.schedules.upcoming import waiting_runs
 from wakeful.features.workflows import commands, queries
 from wakeful.features.workflows.alarms import PRODUCER
 from wakeful.features.workflows.compiled import Compilations
 from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.handler_action import HandlerSpec
+from wakeful.features.workflows.message_rows import Message, Messages
 from wakeful.features.workflows.python import Context, Prepare, Produced, Publish, Transient
+from wakeful.features.workflows.state_rows import Handlers
 from wakeful.features.workflows.upcoming import UpcomingHandlers
 from wakeful.ports.action import Action
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Alarm, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW
+from wakeful.ports.workflows import ALARM_WORKFLOW, StoredWorkflows
 from worlds import told_laws
 from worlds import workflow_laws as laws
 from worlds.function_laws import Watched
@@ -188,7 +190,7 @@ class Post:
         if MESSAGE not in touched and ALARM_WORKFLOW not in touched:
             return
         tx = self._world.seen_tx
-        workflow = tx.workflows.by_names([FLOW]).get(FLOW)
+        workflow = tx[StoredWorkflows].by_names([FLOW]).get(FLOW)
         if workflow is None:
             return
         self._workflow = workflow
@@ -196,7 +198,7 @@ class Post:
         self._alarm = None if alarm is None else (alarm, now)
         for place in sorted(touched.get(MESSAGE, ())):
             for topic in TOPICS:
-                for message in tx.messages.page(workflow.workflow_id, topic, after_place=place - 1, limit=1):
+                for message in tx[Messages].page(workflow.workflow_id, topic, after_place=place - 1, limit=1):
                     yield from self._judge_message(message)
         for key in self._open:
             yield from laws.is_held_by_the_open_run(self._messages[key], workflow)
@@ -233,9 +235,7 @@ class Post:
         if self._planned_since is None:
             return
         handler = next(
-            one
-            for one in tx.workflows.handlers([workflow.workflow_id])[workflow.workflow_id]
-            if one.name == producer.name
+            one for one in tx[Handlers].of([workflow.workflow_id])[workflow.workflow_id] if one.name == producer.name
         )
         is_busy = workflow.open_run_id is not None and workflow.open_run_id == handler.last_run_id
         if handler.next_at is not None and not is_busy:
@@ -282,7 +282,7 @@ class Post:
             return
         tx: Tx = self._world.seen_tx
         ids = [(topic, message_id) for topic, _, message_id in self._messages]
-        there = tx.messages.by_ids(workflow.workflow_id, ids)
+        there = tx[Messages].by_ids(workflow.workflow_id, ids)
         for key in self._messages:
             topic, consumer, message_id = key
             found = there.get((topic, message_id), {}).get(consumer)

@@ -29,6 +29,7 @@ from wakeful.core.workflow.definition_json import decode_workflow, encode_workfl
 from wakeful.features.moving.exporting import schedule_file, stored_files
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 if TYPE_CHECKING:
     from wakeful.api.python import Wakeful
@@ -167,7 +168,7 @@ class DefinitionFiles:
 
     async def _workflow_after(self, file: DefinitionFile) -> str:
         definition, status = workflow_from_json(dict(file.data), name=file.name)
-        rows = await self._app._store.read(lambda tx: tx.workflows.by_names([file.name]))
+        rows = await self._app._store.read(lambda tx: tx[StoredWorkflows].by_names([file.name]))
         row = rows.get(file.name)
         if row is not None and row.origin == "python":
             raise Conflict(f"workflow '{row.name}' is defined by its Python module; change it there")

@@ -1,6 +1,5 @@
 """Names of 0.2 for the process that an app is; all are deprecated."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Unpack, cast
 
 from wakeful.api.deprecation import warn_of
@@ -68,11 +67,6 @@ class OldProcess:
         """Deprecated: start an app with another `self_scheduling`."""
         warn_of("change_self_scheduling", instead="stop the app, and start one with the other settings")
         self._process._change_self_scheduling(terms)
-
-    def name_providers(self, providers: Mapping[str, str]) -> None:
-        """Deprecated, without a successor."""
-        warn_of("name_providers", instead="the daemon names them from its settings")
-        self._process._name_providers(providers)
 
     @property
     def default_zone(self) -> str:

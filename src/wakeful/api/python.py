@@ -4,7 +4,8 @@ import builtins
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack, cast
 
 from wakeful.api.actors import Actor
 from wakeful.api.health import Writable
@@ -18,7 +19,7 @@ from wakeful.api.old_self_scheduling import OldSelfScheduling
 from wakeful.api.people import People
 from wakeful.api.schedules import Schedules
 from wakeful.api.system import System
-from wakeful.api.tools import AgentToolbox
+from wakeful.api.tools import toolbox
 from wakeful.api.turns import Turns
 from wakeful.api.verbs import Verbs
 from wakeful.api.workflows import Workflows
@@ -26,7 +27,9 @@ from wakeful.app.action_forms import ON_DUE, register, warn_of_replaced_default
 from wakeful.app.agents import Programs
 from wakeful.app.costs import Costs
 from wakeful.app.forecasting import Forecasting
+from wakeful.app.lifecycle import ApiParts
 from wakeful.app.merging import definition_options
+from wakeful.app.options import Host, Options
 from wakeful.app.queries import AppQueries
 from wakeful.app.runs import Runs
 from wakeful.app.timing_forms import GivenTiming, timing_of
@@ -40,10 +43,9 @@ from wakeful.features.schedules import queries
 from wakeful.features.schedules.run_views import RunView
 from wakeful.features.schedules.views import ScheduleView, Status
 from wakeful.features.schedules.why import Why
-from wakeful.features.workflows.python import Workflow, WorkflowCommands
+from wakeful.features.workflows.python import Workflow
 from wakeful.integrations.channels.program import DeliverFunction
 from wakeful.observe.stream import Handler
-from wakeful.ports.agent import Toolbox
 
 if TYPE_CHECKING:
     from wakeful.api.importing import Importer
@@ -66,6 +68,12 @@ class Wakeful(
     """
 
     # Inheritance gives users one flat list of methods, while each noun has its own file.
+
+    def __init__(
+        self, store: str | Path = "wakeful.db", *, host: Host | None = None, **options: Unpack[Options]
+    ) -> None:
+        api = ApiParts(self._write_declared, lambda: self.workflows, toolbox(self))
+        super().__init__(store, host or Host(), options, api)
 
     @cached_property
     def schedules(self) -> Schedules:
@@ -123,9 +131,6 @@ class Wakeful(
         """The process and its store."""
         return System(self)
 
-    def _toolbox(self) -> Toolbox:
-        return AgentToolbox(self)
-
     def job(
         self, timing: GivenTiming, slug: str | None = None, *, args: Mapping[str, Any] | None = None, **options: Any
     ) -> Callable[[F], F]:
@@ -169,9 +174,6 @@ class Wakeful(
     def workflow(self, name: str) -> Workflow:
         """A workflow: declare its producers and consumers before the start; publish, run and query it afterwards."""
         return self._workflows.declare(name)
-
-    def _workflow_operations(self) -> WorkflowCommands:
-        return self.workflows
 
     def register_channel(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
         """Add a channel: `deliver(text)` is called with each text; if it raises, the delivery is retried later.

@@ -15,7 +15,7 @@ from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.returned import returned
 from wakeful.features.schedules.why_owned import without_figures
 from wakeful.ports.action import Fire
-from wakeful.ports.agent import ToolSpec
+from wakeful.ports.agent import Toolbox, ToolSpec
 
 if TYPE_CHECKING:
     from wakeful.api.python import Wakeful
@@ -57,20 +57,15 @@ class ToolCalls(Noun):
         return await call_tool(self._app, agent, name, arguments)
 
 
-class AgentToolbox:
-    """The tools for models that are called through a chat endpoint; see `ports.agent.Toolbox`."""
+def toolbox(app: "Wakeful") -> Toolbox:
+    """The tools for models that are called through a chat endpoint."""
 
-    def __init__(self, app: "Wakeful") -> None:
-        self._app = app
-
-    @property
-    def tools(self) -> list[ToolSpec]:
-        return [ToolSpec(name, text_of(one), schema_of(one)) for name, one in TOOLS.items()]
-
-    async def call(self, fire: Fire, name: str, arguments: Any) -> str:
-        agent = await actor_of_run(self._app, fire.run_id)
-        result = await call_tool(self._app, agent, name, arguments)
+    async def call(fire: Fire, name: str, arguments: Any) -> str:
+        agent = await actor_of_run(app, fire.run_id)
+        result = await call_tool(app, agent, name, arguments)
         return json.dumps(result.content, ensure_ascii=False)
+
+    return Toolbox(lambda: [ToolSpec(name, text_of(one), schema_of(one)) for name, one in TOOLS.items()], call)
 
 
 async def call_tool(app: "Wakeful", agent: Agent, name: str, arguments: Any) -> ToolResult:

@@ -18,10 +18,10 @@ from wakeful.core.returned import returned
 from wakeful.core.slug import SLUG_PATTERN
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import read_message
-from wakeful.core.workflow.rows import MessageStatus
 from wakeful.features.schedules.views import encode
 from wakeful.features.workflows import commands, queries
 from wakeful.features.workflows.feeding import CURRENT_RUN
+from wakeful.features.workflows.message_rows import MessageStatus
 from wakeful.features.workflows.publishing import Put
 from wakeful.features.workflows.views import NAME_SCHEMA, MessagesPage, ReplayedMessages, Skipped
 from wakeful.ports.store import Tx

@@ -5,7 +5,7 @@ from wakeful.app.with_cost import with_cost
 from wakeful.core.money.schedule_budget import limits_of
 from wakeful.core.money.spending import ScheduleCost
 from wakeful.core.schedule.actions import Prompt
-from wakeful.core.time.instants import DAY, Instant
+from wakeful.core.time.instants import Instant
 from wakeful.features.money import queries
 from wakeful.features.money.budget_rows import Brakes
 from wakeful.features.money.queries import Limited
@@ -13,12 +13,9 @@ from wakeful.features.money.terms import MoneyTerms
 from wakeful.features.money.unpriced import Unpriced
 from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.features.schedules.views import ScheduleView
-from wakeful.ports.charges import CostKey
 from wakeful.ports.store import Tx
 
 PAGE = 500
-SINCE = 30 * DAY
-BY: tuple[CostKey, ...] = ("schedule", "agent", "model", "day")
 
 
 class Costs(AppLifecycle):

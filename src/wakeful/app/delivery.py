@@ -52,6 +52,7 @@ class DeliveryFeature:
     async def plug(self, context: FeatureContext) -> FeatureHooks:
         """Plug the feature in: channels first, then whatever uses them."""
         self._context = context
+        self.publish_terms()
         self.registry.begin(InboxChannel(context.store))
         if self._make_channels is not None:
             self.registry.configure(self._make_channels(context.clock, context.listener))
@@ -99,8 +100,7 @@ class DeliveryFeature:
             self._limits.value = limits
         if alerts is not None:
             self._alerts.value = alerts
-            if self._context is not None:
-                self._context.publish_terms(self.terms_hash)
+            self.publish_terms()
         if channels is not None:
             self._make_channels = channels
             if self._context is not None:
@@ -118,11 +118,12 @@ class DeliveryFeature:
             raise NotStarted
         return self._context.store_id
 
-    @property
-    def terms_hash(self) -> str:
-        """A hash of the settings that all nodes on a store must share, because any node may send the report or start
-        the run."""
-        return hashlib.sha256(repr((self._alerts.value, self._shared())).encode()).hexdigest()[:16]
+    def publish_terms(self) -> None:
+        """Publish a hash of the settings that all nodes on a store must share, because any node may send the report or
+        start the run."""
+        if self._context is not None:
+            shared = repr((self._alerts.value, self._shared()))
+            self._context.publish_terms(hashlib.sha256(shared.encode()).hexdigest()[:16])
 
     def register(self, name: str, to: str | None, deliver: DeliverFunction) -> Callable[[], None]:
         """Add a channel that is a function; returns a function that removes it."""

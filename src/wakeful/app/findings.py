@@ -16,12 +16,14 @@ from wakeful.features.schedules.health import Finding
 from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.workflows import loading
+from wakeful.features.workflows.message_rows import Messages, Waiting
 from wakeful.features.workflows.modules import Fault
 from wakeful.observe.tracing import TracingTrouble
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.outbox import Deliveries
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
-from wakeful.ports.workflows import Waiting
+from wakeful.ports.workflows import StoredWorkflows
 
 NAMED_MAX: Final = 10
 WAITING_MAX: Final = DAY
@@ -86,7 +88,7 @@ def _unread(fault: str, users: Sequence[str]) -> Finding:
 def headers(tx: Tx) -> list[Finding]:
     """Definitions of 0.2 with headers that only the connection may set."""
     schedules = tx.schedules.with_own_headers(after_id=0, limit=HEADER_SCHEDULES_MAX)
-    workflows = tx.workflows.page(after=None, limit=HEADER_SCHEDULES_MAX)
+    workflows = tx[StoredWorkflows].page(after=None, limit=HEADER_SCHEDULES_MAX)
     stored = [("schedule", row.slug, row.definition) for row in schedules]
     stored += [("workflow", row.name, row.definition) for row in workflows if '"headers":{' in row.definition]
     found = [(kind, slug, names) for kind, slug, definition in stored if (names := left_out(definition))]
@@ -160,10 +162,12 @@ def tracing(endpoint: str | None, trouble: TracingTrouble | None) -> list[Findin
 
 def stopped_workflows(tx: Tx) -> list[Finding]:
     """Workflows that are stopped until a person acts, each with the error and what to do."""
-    stopped = tx.workflows.stopped(limit=NAMED_MAX + 1)
+    stopped = tx[StoredWorkflows].stopped(limit=NAMED_MAX + 1)
     if not stopped:
         return [Finding(WORKFLOWS, "ok", "no workflow waits for a person")]
-    runs = tx.sessions.runs([workflow.open_run_id for workflow in stopped if workflow.open_run_id is not None])
+    runs = tx[HandlerRunDetails].among(
+        [workflow.open_run_id for workflow in stopped if workflow.open_run_id is not None]
+    )
     findings = [_stopped(workflow, runs.get(workflow.open_run_id or 0)) for workflow in stopped[:NAMED_MAX]]
     if len(stopped) > NAMED_MAX:
         findings.append(Finding(WORKFLOWS, "warn", "more workflows have stopped", "see all of them: wakeful workflows"))
@@ -187,7 +191,7 @@ def unloaded_workflows(tx: Tx, *, now: Instant) -> list[Finding]:
 
 def waiting_messages(tx: Tx, *, now: Instant) -> list[Finding]:
     """Topics whose oldest pending message has waited for more than a day."""
-    waiting = tx.messages.waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
+    waiting = tx[Messages].waiting_since(before=now - WAITING_MAX, limit=NAMED_MAX)
     return [_waiting(message) for message in waiting]
 
 

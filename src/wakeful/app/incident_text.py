@@ -18,6 +18,7 @@ from wakeful.features.schedules.why_times import shorten
 from wakeful.ports.names import names_of
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Schedule, Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 LATEST: Final = 3
 """Its open run is among them."""
@@ -68,7 +69,7 @@ def _schedule(
 
 def _handler(tx: Tx, incident: Incident, workflow: str, handler: str) -> IncidentText:
     """The text for a handler; a stopped workflow has a separate incident."""
-    known = tx.workflows.by_names([workflow]).get(workflow)
+    known = tx[StoredWorkflows].by_names([workflow]).get(workflow)
     is_off = known is None or known.status != "active" or known.error is not None
     again = "It is retried automatically, at least every 10 minutes"
     cure = f"make sure that it can be reached; `wakeful workflows show {workflow}` shows its state"

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, Unpack, cast
 
 from wakeful.app import bootstrap
 from wakeful.app.bus import Bus
@@ -38,7 +38,7 @@ from wakeful.features.delivery.incident_watch import IncidentText
 from wakeful.features.heartbeat.feature import HeartbeatFeature
 from wakeful.features.money.feature import Money
 from wakeful.features.schedules.health import Finding
-from wakeful.features.schedules.restored_store import Forgo, adopt_copy, take_found_older
+from wakeful.features.schedules.restored_store import take_found_older
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.workflows.feature import Workflows
 from wakeful.features.workflows.python import WorkflowCommands
@@ -61,14 +61,20 @@ OpenStore: TypeAlias = Callable[[str], Awaitable[bootstrap.Opened]]
 Assemble: TypeAlias = Callable[[Store, Clock, bootstrap.Setup], Awaitable[bootstrap.Parts]]
 
 
+class ApiParts(NamedTuple):
+    """What the API, which is above the lifecycle, gives to the parts below."""
+
+    write_declared: Callable[[], Awaitable[None]]  # writes the schedules that were declared before the start
+    workflow_operations: Callable[[], WorkflowCommands]  # what workflows declared in Python ask
+    toolbox: Toolbox  # the tools that chat models may call
+
+
 class AppLifecycle:
     """Configures, starts and stops an app. The other parts of the Python API inherit from it."""
 
-    def __init__(
-        self, store: str | Path = "wakeful.db", *, host: Host | None = None, **options: Unpack[Options]
-    ) -> None:
+    def __init__(self, store: str | Path, host: Host, options: Options, api: ApiParts) -> None:
         refuse_unknown(options)
-        self._url, self._host = str(store), host or Host()
+        self._url, self._host, self._api = str(store), host, api
         self._registry = CallRegistry()
         self._setup = self._setup_of(options)
         self._services: list[BackgroundService] = []
@@ -113,7 +119,7 @@ class AppLifecycle:
         self._workflows = Workflows(
             modules=options.get("workflow_modules", ()),
             folder=self._host.workflow_folder,
-            operations=self._workflow_operations,
+            operations=self._api.workflow_operations,
         )
         self._heartbeat = heartbeat.feature() if isinstance(heartbeat, Heartbeat) else heartbeat or HeartbeatFeature()
         self._has_heartbeat = heartbeat is not None
@@ -159,18 +165,10 @@ class AppLifecycle:
             self._clock = clock
         try:
             self._parts = parts = await self._assemble(store, self._clock, self._complete_setup(store, poll))
-            self._money.on_change = lambda: parts.engine.publish_terms(self._delivery.terms_hash)
-            self._money.on_change()
             await bootstrap.replan_if_zones_changed(parts, bootstrap.zone_rules())
             await bootstrap.replan_if_cron_rules_changed(parts, self._clock.read().now)
-            also: list[Forgo] = [partial(self._heartbeat.forgo, apply=parts.apply), self._workflows.forgo]
-
-            async def adopt(now: Instant) -> None:
-                await adopt_copy(parts.store, parts.hooks, parts.compilations, now=now, also=also)
-
-            await adopt(self._clock.read().now)
-            parts.engine.adopt = adopt
-            await self._write_declared()
+            await parts.adopt(self._clock.read().now)
+            await self._api.write_declared()
             await self._tracing.begin(parts.store, self._bus.fan_out)
             added = [make(parts) for make in self._make_services]
             for service in (self._tracing, *parts.services, *added, *self._reporter(store)):
@@ -257,7 +255,7 @@ class AppLifecycle:
             limits=replace(self._setup.limits, poll=poll),
             agents=self._all_agents(),
             features=self._all_features(),
-            toolbox=self._toolbox(),
+            toolbox=self._api.toolbox,
             self_scheduling=self._self_scheduling,
             sink=sink,
             traceparent=self._tracing.traceparent,
@@ -280,8 +278,8 @@ class AppLifecycle:
         has_agents = self._setup.agents is not None or bool(self._own_agents)  # without agents there is no heartbeat
         return (
             self._delivery.plug,  # first: channels exist before anything that uses them starts
-            partial(plug_money, self._money),
-            *([self._plug_heartbeat] if self._has_heartbeat or has_agents else []),
+            partial(plug_money, self._money, on_change=self._delivery.publish_terms),
+            self._plug_heartbeat if self._has_heartbeat or has_agents else self._plug_no_heartbeat,
             *self._setup.features,
             self._plug_approvals,
             partial(plug_workflows, self._workflows),
@@ -290,6 +288,10 @@ class AppLifecycle:
     async def _plug_heartbeat(self, context: bootstrap.FeatureContext) -> FeatureHooks:
         return await plug_heartbeat(self._heartbeat, context, budget_note=self._money.used_up)
 
+    async def _plug_no_heartbeat(self, context: bootstrap.FeatureContext) -> FeatureHooks:
+        """A restored store may have turns of a heartbeat that this process does not have."""
+        return FeatureHooks(forgo=[partial(self._heartbeat.forgo, apply=context.apply)])
+
     async def _plug_approvals(self, context: bootstrap.FeatureContext) -> FeatureHooks:
         """Plug in decisions by chat on agents' proposals."""
 
@@ -297,14 +299,6 @@ class AppLifecycle:
             decide_by_chat(tx, answer, self._open, now)
 
         return FeatureHooks(appliers={ChatDecision: decide})
-
-    def _toolbox(self) -> Toolbox | None:
-        """The tools that chat models may call."""
-        return None
-
-    def _workflow_operations(self) -> WorkflowCommands:
-        """What workflows declared in Python ask."""
-        raise NotImplementedError
 
     def _explain(self, tx: Tx, incident: Incident, now: Instant) -> IncidentText:
         """The text of an incident for people."""
@@ -405,7 +399,3 @@ class AppLifecycle:
         if self._host.quota is None:
             raise Conflict("this process has no quota slots")
         return self._host.quota()
-
-    async def _write_declared(self) -> None:
-        """Write the schedules that were declared before the start."""
-        raise NotImplementedError

@@ -1,6 +1,6 @@
 """An app's prices and budgets: plugged in from the settings, or from a Python program."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -69,9 +69,15 @@ def _limits(scope: str, day: float | None, month: float | None) -> list[Limit]:
     return limits if month is None else [*limits, Limit(scope, "usd", "month", nano(month))]
 
 
-async def plug_money(money: Money, context: FeatureContext) -> FeatureHooks:
-    """Plug the money feature into an app."""
-    return money.plug(terms_of=terms_of(context.compilations), zone=lambda: context.terms.value.default_zone)
+async def plug_money(
+    money: Money, context: FeatureContext, *, on_change: Callable[[], None] = lambda: None
+) -> FeatureHooks:
+    """Plug the money feature into an app; `on_change` is called after its terms have changed."""
+    return money.plug(
+        terms_of=terms_of(context.compilations),
+        zone=lambda: context.terms.value.default_zone,
+        on_change=on_change,
+    )
 
 
 def terms_of(compilations: Compilations) -> TermsOf:

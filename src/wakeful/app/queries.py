@@ -1,10 +1,10 @@
 """Queries: planned times, states, and explanations."""
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final, TypeVar
 
 from wakeful.app import calendars, findings
 from wakeful.app.heartbeat import with_next_beat
@@ -24,17 +24,14 @@ from wakeful.features.schedules.health import Finding, Health, health, is_writab
 from wakeful.features.schedules.queries import NodeStatus, Stats
 from wakeful.features.schedules.timeline import OtherRow
 from wakeful.features.schedules.upcoming import upcoming, waiting_runs
-from wakeful.features.schedules.views import ScheduleView
 from wakeful.features.schedules.why import Why, why
 from wakeful.features.schedules.why_owned import why_waits, with_origin
 from wakeful.ports.store import Tx
 
-PAGE: Final = 500
 OTHERS_MAX: Final = 2_000
 """How many future instants the time axis reads for anything that is not a schedule."""
 
 T = TypeVar("T")
-Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 
 
 class AppQueries(AppLifecycle):

@@ -10,7 +10,7 @@ from wakeful.core.time.instants import SECOND, Duration
 from wakeful.core.time.timing_builders import as_duration
 from wakeful.features.schedules import queries
 from wakeful.features.schedules.run_views import RunView
-from wakeful.integrations.agents.receipts import Posted, Receipts
+from wakeful.integrations.actions.receipts import Posted, Receipts
 
 LOOK_EVERY: Final[Duration] = 20
 """How often the row of a run is read whose end this process does not hear of, because another one ticks."""

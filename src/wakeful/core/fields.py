@@ -157,9 +157,6 @@ class Fields:
     def text(self, name: str, default: str = "") -> str:
         return self.take(name, str, default, "a string; put it in quotes")
 
-    def text_or_none(self, name: str) -> str | None:
-        return self.text(name) if self.has(name) else None
-
     def filled(self, name: str, cure: str) -> str:
         """A string that must not be empty; reports at most one error."""
         faults = len(self.errors)

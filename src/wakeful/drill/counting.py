@@ -23,7 +23,7 @@ from wakeful.core.run.runs import OPEN, Run
 from wakeful.core.schedule.definition import Definition, rules_of
 from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.drill import laws
-from wakeful.drill.ledger import History, Verdict, audit, rows_of, schedules_of
+from wakeful.drill.ledger import Verdict, audit, rows_of, schedules_of
 from wakeful.drill.observed import Observation
 from wakeful.ports.store import Tx
 
@@ -83,7 +83,7 @@ class Expected(NamedTuple):
 def count(tx: Tx, expected: Expected, seen: Sequence[Observation], clock: ClockSteps) -> Counted:
     """Count one store, in one read."""
     histories = {
-        definition.slug: History([laws.Era(expected.since, rules_of(definition, 0).timing)])
+        definition.slug: [laws.Era(expected.since, rules_of(definition, 0).timing)]
         for definition in expected.definitions
     }
     verdict = audit(tx, seen, histories=histories)
@@ -96,7 +96,7 @@ def count(tx: Tx, expected: Expected, seen: Sequence[Observation], clock: ClockS
             continue
         schedule, cadence = stored[slug]
         through = cadence.planned_through if expected.until is None else expected.until
-        planned = laws.count_in(history.eras, expected.since, through)
+        planned = laws.count_in(history, expected.since, through)
         total = total.plus(_of_schedule(slug, planned, rows_of(tx, schedule.schedule_id), begun, clock, through))
     return total
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def before_commit(tx: Tx, act: Callable[[], None]) -> None:
     """Call `act`, on the thread of the connection, before this transaction is committed; not if it is rolled back."""
-    database: Any = tx.db  # type: ignore[attr-defined]  # of both stores, and not of the port
+    database: Any = tx.db
     if hasattr(database, "session"):
         connection = database.session.connection
         connection.pgconn = _Watched(connection, act)

@@ -39,11 +39,9 @@ class Finding(NamedTuple):
     sentence: str
 
 
-class History(NamedTuple):
-    """What is known about a schedule from outside: which timing it had, and since when. Without it, the store is
-    trusted."""
-
-    eras: Sequence[laws.Era]
+History: TypeAlias = Sequence[laws.Era]
+"""What is known about a schedule from outside: which timing it had, and since when. Without it, the store is
+trusted."""
 
 
 class Verdict(NamedTuple):
@@ -125,7 +123,7 @@ def _of_schedule(
 ) -> Iterator[Finding]:
     """Rows of instants tile the time from its beginning to its border."""
     planned = [row for row in rows if row.trigger not in OUTSIDE_PLAN]
-    eras = given.eras if given is not None else _eras(tx, schedule, planned)
+    eras = given if given is not None else _eras(tx, schedule, planned)
     if not eras:
         return  # its definition cannot be read, and nothing is known of it
     after = max(eras[0].after, since or eras[0].after)

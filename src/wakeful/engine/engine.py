@@ -55,6 +55,7 @@ class Engine:
         on_alert: Callable[[Alert], None] | None = None,
         sink: Sink | None = None,
         node: ThisNode | None = None,
+        adopt: Callable[[Instant], Awaitable[object]] | None = None,
     ) -> None:
         self._store = UrgentStore(store)
         self._clock = clock
@@ -64,8 +65,7 @@ class Engine:
         self._sink = sink  # gets clock and lease events; the store reports its own writes (`EventingStore`)
         self._node = node or ThisNode()
         self._bell = self._node.bell
-        # Called before this node enters: repairs a store that is a copy or was rolled back.
-        self.adopt: Callable[[Instant], Awaitable[object]] | None = None
+        self._adopt = adopt  # called before this node enters: repairs a store that is a copy or was rolled back
         self._membership = Membership(self._store, clock, hooks, identity, self._limits, self._node, alert=self.alert)
         self._settler = Settler(self._store, clock, hooks, self)
         self._runner = Runner(
@@ -151,10 +151,6 @@ class Engine:
         if is_forgetting:
             self._pruner.look_at(0)
         self._bell.set()
-
-    def publish_terms(self, terms: str) -> None:
-        """Publish a hash of the settings this node runs with, as part of its lease."""
-        self._node.publish_terms(terms)
 
     def ring_bell(self) -> None:
         """Tick now: something may be due earlier than planned."""
@@ -385,8 +381,8 @@ class Engine:
         """Take the clock and join as a new node; False while another process holds the clock."""
         if not await self._store.hold_clock():
             return False
-        if self.adopt is not None:
-            await self.adopt(self._clock.read().now)
+        if self._adopt is not None:
+            await self._adopt(self._clock.read().now)
         moment = self._clock.read()
         await self._membership.enter(moment, capacity=self._limits.concurrency_max)
         self._steady_since = moment.monotonic

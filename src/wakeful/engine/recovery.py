@@ -92,7 +92,7 @@ async def _end_orphans(hooks: EngineHooks, lost: Sequence[Run]) -> Mapping[int, 
     """End processes that dead nodes left, so that nothing runs twice in parallel. Returns the state of each process, by
     run."""
     started = [(run.run_id, process) for run in lost if (process := _process_of(run)) is not None]
-    fates = await asyncio.gather(*(hooks.orphans.end(process) for _, process in started))
+    fates = await asyncio.gather(*(hooks.end_orphan(process) for _, process in started))
     return {run_id: fate for (run_id, _), fate in zip(started, fates, strict=True)}
 
 

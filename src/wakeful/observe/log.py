@@ -24,6 +24,7 @@ from wakeful.core.time.instants import SECOND, Duration
 from wakeful.observe.log_files import DayFiles, ServerLog
 from wakeful.observe.log_lines import Level, Line, Phase, lines_of, stamp
 from wakeful.ports.clock import Clock
+from wakeful.ports.exchange import ExchangeStep, RequestContext
 from wakeful.ports.sink import (
     AttemptsEnded,
     CommitTimed,
@@ -134,9 +135,23 @@ class Log:
         if weight:
             self._put(_Facts(facts, slugs, weight), weight)
 
-    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> "LoggedFlow":
+    def exchange(self, about: RequestContext) -> ExchangeStep:
         """Log an exchange with another system: its request and response share one flow id."""
-        return LoggedFlow(self, self._clock, action, slug, slot)
+        flow_id, began = secrets.token_hex(8), self._clock.read().monotonic
+
+        def record(phase: Phase, details: Mapping[str, Any]) -> None:
+            self.write(
+                about.action,
+                level="error" if phase == "error" else "info",
+                phase=phase,
+                flow_id=flow_id,
+                duration_ms=None if phase == "request" else self._clock.read().monotonic - began,
+                slug=about.slug,
+                slot=about.slot,
+                details=details,
+            )
+
+        return record
 
     def _put(self, item: Line | _Facts, weight: int) -> None:
         with self._bell:
@@ -255,47 +270,6 @@ class Log:
             self._lost += lines
         if error is not None:
             self._trouble = self._redact(f"{type(error).__name__}: {error}")
-
-
-class LoggedFlow:
-    """One exchange: a request, then a response or an error, under one flow id."""
-
-    def __init__(self, log: Log, clock: Clock, action: str, slug: str | None, slot: str | None) -> None:
-        self.flow_id: Final = secrets.token_hex(8)
-        self._log = log
-        self._clock = clock
-        self._action = action
-        self._slug = slug
-        self._slot = slot
-        self._began = clock.read().monotonic
-
-    def request(self, **details: Any) -> None:
-        """Log the request; the duration counts from here."""
-        self._began = self._clock.read().monotonic
-        self._say("info", "request", None, details)
-
-    def response(self, **details: Any) -> None:
-        """Log the response."""
-        self._say("info", "response", self._took(), details)
-
-    def error(self, error: str, **details: Any) -> None:
-        """Log an error instead of a response."""
-        self._say("error", "error", self._took(), {"error": error, **details})
-
-    def _took(self) -> int:
-        return self._clock.read().monotonic - self._began
-
-    def _say(self, level: Level, phase: Phase, duration_ms: int | None, details: Mapping[str, Any]) -> None:
-        self._log.write(
-            self._action,
-            level=level,
-            phase=phase,
-            flow_id=self.flow_id,
-            duration_ms=duration_ms,
-            slug=self._slug,
-            slot=self._slot,
-            details=details,
-        )
 
 
 class LogHandler(logging.Handler):

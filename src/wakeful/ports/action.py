@@ -1,7 +1,7 @@
 """The action port: performs what a schedule does."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
@@ -162,9 +162,6 @@ class Inquirable(Protocol):
 OrphanFate: TypeAlias = Literal["gone", "remains", "elsewhere"]
 
 
-class Orphans(Protocol):
-    """Ends processes left behind by a dead incarnation."""
-
-    async def end(self, process: Process) -> OrphanFate:
-        """End a process if it is still the same one. Returns whether it is gone, remains, or is on another machine."""
-        ...
+EndOrphan: TypeAlias = Callable[[Process], Awaitable[OrphanFate]]
+"""Ends a process left behind by a dead incarnation, if it is still the same one. Returns whether it is gone, remains,
+or is on another machine."""

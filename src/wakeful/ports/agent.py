@@ -5,7 +5,7 @@ over. Others only accept the prompt: `send` returns `Accepted`, which proves not
 until it shows how the turn ended (L8). Nothing an agent returns is trusted: adapters limit and clean all text.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -25,15 +25,11 @@ class ToolSpec(NamedTuple):
     schema: Mapping[str, Any]
 
 
-class Toolbox(Protocol):
+class Toolbox(NamedTuple):
     """The tools that agents get from us, for those that have none themselves."""
 
-    @property
-    def tools(self) -> Sequence[ToolSpec]: ...
-
-    async def call(self, fire: Fire, name: str, arguments: Any) -> str:
-        """Perform a tool for the agent of this run; returns JSON, also for a refusal."""
-        ...
+    tools: Callable[[], Sequence[ToolSpec]]
+    call: Callable[[Fire, str, Any], Awaitable[str]]  # performs one for the agent of a run; JSON, also for a refusal
 
 
 class Turn(NamedTuple):
@@ -169,23 +165,3 @@ class Agent(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-class TranscriptTurn(NamedTuple):
-    """One turn of a transcript: the prompt, its key, and the reply."""
-
-    key: str
-    prompt: str
-    reply: str
-
-
-class Transcripts(Protocol):
-    """Keeps conversations for agents that have no memory themselves. Its size is limited."""
-
-    async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
-        """The conversation, oldest turn first; empty for an unknown session."""
-        ...
-
-    async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
-        """Add a turn, replacing an earlier turn with the same key."""
-        ...

@@ -52,11 +52,6 @@ class Table(NamedTuple):
         """All columns, qualified, in the order of the row."""
         return columns_of(self.row, self.name)
 
-    @property
-    def changing(self) -> list[str]:
-        """The columns that an update writes."""
-        return [name for name in fields_of(self.row) if name not in self.key and name not in self.fixed]
-
 
 class Database(Protocol):
     """One transaction. SQL is translated once for each database."""

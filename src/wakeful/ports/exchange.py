@@ -4,7 +4,8 @@ Adapters that send requests take a listener, which is optional. It is called whi
 return immediately and never raise: the log puts the records into a queue.
 """
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 
 class RequestContext(NamedTuple):
@@ -15,17 +16,8 @@ class RequestContext(NamedTuple):
     slot: str | None = None  # of a quota slot
 
 
-class ExchangeFlow(Protocol):
-    """One exchange: a request, then a response or an error, under one flow id."""
+ExchangeStep: TypeAlias = Callable[[Literal["request", "response", "error"], Mapping[str, Any]], None]
+"""Receives the steps of one exchange: a request, then a response or an error."""
 
-    def request(self, **details: Any) -> None: ...
-
-    def response(self, **details: Any) -> None: ...
-
-    def error(self, error: str, **details: Any) -> None: ...
-
-
-class ExchangeListener(Protocol):
-    """Receives exchanges. The log is one."""
-
-    def flow(self, action: str, *, slug: str | None = None, slot: str | None = None) -> ExchangeFlow: ...
+ExchangeListener: TypeAlias = Callable[[RequestContext], ExchangeStep]
+"""Called at the beginning of an exchange."""

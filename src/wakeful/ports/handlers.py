@@ -18,7 +18,7 @@ from wakeful.core.schedule.gates import Decision, Defer, Leave, Skip
 from wakeful.core.schedule.policies import OnCrash
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Duration, Instant
-from wakeful.ports.action import Action, Fire, Orphans, RunAccess, Withholds
+from wakeful.ports.action import Action, EndOrphan, Fire, RunAccess, Withholds
 from wakeful.ports.claims import Batch, Claim
 from wakeful.ports.store import Tx
 
@@ -220,6 +220,9 @@ class TickGap(NamedTuple):
 OnSilence: TypeAlias = Callable[[Tx, TickGap], None]
 """Called in the transaction that detects the gap."""
 
+Forgo: TypeAlias = Callable[[Tx, Instant], int]
+"""Makes a feature give up what it had planned since the backup that this store is; returns how many instants."""
+
 
 class Booked(NamedTuple):
     """An attempt that ended, and how it is settled."""
@@ -279,6 +282,7 @@ class FeatureHooks(NamedTuple):
     upcoming: Sequence[UpcomingSource] = ()
     whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
+    forgo: Sequence[Forgo] = ()
     accounts: Accounts | None = None
 
 
@@ -305,7 +309,7 @@ class EngineHooks(NamedTuple):
     keepers: Mapping[RunKind, RunKeeper]
     actions: Mapping[type[Any], Action]
     appliers: Appliers
-    orphans: Orphans
+    end_orphan: EndOrphan
     redact: Callable[[str], str] | None = None  # masks secrets in everything a target returned, before it is stored
     is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane is currently not enforced
     stored_checks: Sequence[StoredCheck] = ()  # for new or changed definitions

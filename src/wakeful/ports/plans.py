@@ -78,66 +78,6 @@ class Beginning(NamedTuple):
     run_on: str | None = None  # of their alarms
 
 
-class Schedules(Protocol):
-    """Definitions."""
-
-    def add_many(self, rows: Sequence[NewSchedule]) -> list[int | None]:
-        """Write new schedules; returns the id of each, or None if the slug is taken."""
-        ...
-
-    def by_slugs(self, slugs: Sequence[str]) -> dict[str, Schedule]:
-        """The existing schedules with these slugs, including their definitions."""
-        ...
-
-    def by_ids(self, schedule_ids: Iterable[int]) -> dict[int, Schedule]:
-        """Schedules by id, including deleted ones."""
-        ...
-
-    def save_many(self, rows: Sequence[Schedule]) -> None:
-        """Write changed definitions, or `deleted_at`. The caller holds the locks of the cadences."""
-        ...
-
-    def page(self, *, after: str | None, limit: int, contains: str | None = None) -> list[Schedule]:
-        """Existing schedules in slug order after a slug; with `contains`, only slugs that contain this text."""
-        ...
-
-    def amiss(self, *, after: str | None, limit: int) -> list[Schedule]:
-        """Of these schedules, the paused, disabled, invalid and failing ones; found by an index."""
-        ...
-
-    def zoned(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Existing schedules whose instants depend on a zone, in id order."""
-        ...
-
-    def after_reset(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Existing schedules that may wait for the reset of a quota slot, in id order: those that mention the kind."""
-        ...
-
-    def naming_slot(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Existing schedules that may name a quota slot, in id order: those whose definition mentions one."""
-        ...
-
-    def with_budget(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Existing schedules with a `budget`, in id order."""
-        ...
-
-    def with_calendar(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Existing schedules that may name a calendar file, in id order: those whose definition mentions one."""
-        ...
-
-    def with_own_headers(self, *, after_id: int, limit: int) -> list[Schedule]:
-        """Existing schedules that may name headers of the connection itself, in id order."""
-        ...
-
-    def removed_by_slug(self, slug: str, *, limit: int) -> list[Schedule]:
-        """Deleted schedules that had this slug, newest first."""
-        ...
-
-    def count(self) -> int:
-        """The number of existing schedules."""
-        ...
-
-
 class Cadences(Protocol):
     """The states of schedules."""
 

@@ -13,17 +13,19 @@ Locking rule, the same in every store: the cadence row is the lock of a schedule
 lane row the lock of a lane. Writing an alarm requires the lock of what the alarm rings. Locks are taken in the order
 cadence or workflow, run, lane, budget, addressee; a claim locks budgets last, and never waits for one.
 
-The nouns have their own files: `plans`, `ledger`, `heartbeats`, `workflows`, `slots`, `outbox`, `money`, `bus`,
-`changes`. The names that the kernel uses are imported from here.
+The nouns have their own files; the names that the kernel uses are imported from here. Access to a table that a feature
+describes is `tx[Table]` (`ports.table`).
 """
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from wakeful.ports.changes import Change, Report
+from wakeful.ports.database import Database
 from wakeful.ports.heartbeats import ALARM_HEARTBEAT, NewEvent, SystemEvent
 from wakeful.ports.labelled import Labelled
-from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, Node, Nodes, RunGlance, Runs
+from wakeful.ports.ledger import CLOSED_COLUMNS, Lanes, Mark, RunGlance
+from wakeful.ports.nodes import Node, Nodes
 from wakeful.ports.plain import PlainPath
 from wakeful.ports.plans import (
     ALARM_RUN,
@@ -35,11 +37,11 @@ from wakeful.ports.plans import (
     Cadences,
     NewSchedule,
     Schedule,
-    Schedules,
     run_alarm,
 )
+from wakeful.ports.runs import Runs
+from wakeful.ports.schedules import AddSchedules, Schedules
 from wakeful.ports.table import Rows
-from wakeful.ports.workflows import Messages, Sessions, Workflows
 
 __all__ = [
     "ALARM_HEARTBEAT",
@@ -54,6 +56,7 @@ __all__ = [
     "Alarms",
     "Cadences",
     "DatabaseRefused",
+    "HotPath",
     "Lanes",
     "Mark",
     "NewEvent",
@@ -82,44 +85,47 @@ STORE_MARK: Final = "store_mark"
 """How far a store has got: grows at every renewal of a lease."""
 
 
-class Tx(Protocol):
-    """One transaction, grouped by noun."""
+class HotPath(NamedTuple):
+    """The part that each database implements itself: the tables that every fire writes."""
 
-    @property
-    def schedules(self) -> Schedules: ...
-    @property
-    def cadences(self) -> Cadences: ...
-    @property
-    def alarms(self) -> Alarms: ...
-    @property
-    def runs(self) -> Runs: ...
-    @property
-    def plain(self) -> PlainPath: ...
-    @property
-    def labelled(self) -> Labelled: ...
-    @property
-    def lanes(self) -> Lanes: ...
-    @property
-    def nodes(self) -> Nodes: ...
-    @property
-    def workflows(self) -> Workflows: ...
-    @property
-    def messages(self) -> Messages: ...
-    @property
-    def sessions(self) -> Sessions: ...
+    cadences: Cadences
+    alarms: Alarms
+    runs: Runs
+    lanes: Lanes
+    plain: PlainPath
+    add_schedules: AddSchedules
+
+
+class Tx:
+    """One transaction on one connection, grouped by noun. It is reused for the next, after its changes were cleared."""
+
+    __slots__ = (
+        "_tables", "alarms", "cadences", "changes", "db", "labelled", "lanes", "nodes", "plain", "runs", "schedules",
+    )  # fmt: skip
+
+    def __init__(self, db: Database, hot: HotPath, changes: list[Change]) -> None:
+        self.db = db
+        self._tables: dict[Any, Any] = {}
+        self.changes = changes  # so far; the write methods add to it
+        self.cadences = hot.cadences
+        self.alarms = hot.alarms
+        self.runs = hot.runs
+        self.lanes = hot.lanes
+        self.plain = hot.plain
+        self.schedules = Schedules(db, hot.add_schedules, changes)
+        self.labelled = Labelled(db)
+        self.nodes = Nodes(db, changes)
 
     def __getitem__(self, table: type[Access]) -> Access:
-        """Access to a table that its feature describes."""
-        ...
-
-    @property
-    def changes(self) -> list[Change]:
-        """What this transaction has changed so far. The write methods add to it."""
-        ...
+        """Access to a described table."""
+        known: Access | None = self._tables.get(table)
+        if known is None:
+            known = self._tables[table] = table(self.db)
+        return known
 
     def report(self, report: Report[Any]) -> None:
         """Report this to listeners after the commit."""
-        ...
+        self.changes.append(report)
 
 
 class Store(Protocol):

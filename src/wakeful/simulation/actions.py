@@ -173,8 +173,6 @@ def replaced(actions: Mapping[type[Any], Action], behaviour: Behaviour) -> Mappi
     return {kind: special.get(kind, plain) for kind in actions}
 
 
-class NoProcesses:
-    """The orphans port for a simulated node, which starts no processes."""
-
-    async def end(self, process: Process) -> OrphanFate:
-        return "gone"
+async def no_process(process: Process) -> OrphanFate:
+    """Nothing to end: a simulated node starts no processes."""
+    return "gone"

@@ -32,7 +32,6 @@ from wakeful.ports.owners import Owners
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import ALARM_RUN, Alarm, Schedule, Tx, run_alarm
 from wakeful.simulation.records import read_records
-from wakeful.stores.shared.tx import StoreTx
 from wakeful.stores.sqlite.scratch import add_schedules
 
 PAGE: Final = 500
@@ -150,7 +149,7 @@ def _limits_in(schedule: Schedule) -> list[Limit]:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def write_copy(tx: StoreTx, copied: Copied, job: SimulationJob, *, without: frozenset[str]) -> None:
+def write_copy(tx: Tx, copied: Copied, job: SimulationJob, *, without: frozenset[str]) -> None:
     """Write the copy into an empty store."""
     starts_at, is_now = job.request.starts_at, job.request.starts_at == job.now
     schedules = [schedule for schedule in copied.schedules if schedule.slug not in without]
@@ -178,7 +177,7 @@ def write_copy(tx: StoreTx, copied: Copied, job: SimulationJob, *, without: froz
         _write_heartbeat(tx, *copied.heartbeat, starts_at, is_now=is_now)
 
 
-def _add_waiting(tx: StoreTx, run_ids: list[int], copied: Copied) -> None:
+def _add_waiting(tx: Tx, run_ids: list[int], copied: Copied) -> None:
     """The runs that wait keep their ids; new ones come after them."""
     tx.runs.add_many([copied.waiting[run_id] for run_id in sorted(run_ids)])
     if run_ids:
@@ -203,7 +202,7 @@ def _without_running(cadence: Cadence, copied: Copied, now: Instant) -> tuple[Ca
     return cadence._replace(open_run_id=first, queued_run_id=second, last_row_id=None, session_id=None), alarms
 
 
-def _fresh(tx: StoreTx, cadence: Cadence, compiled: Compiled, starts_at: Instant) -> Cadence:
+def _fresh(tx: Tx, cadence: Cadence, compiled: Compiled, starts_at: Instant) -> Cadence:
     """The schedule's state at another time: every earlier instant ran, and nothing waits."""
     through = starts_at - 1
     next_at = next_after(informed(tx, compiled.rules).timing, through)
@@ -230,7 +229,7 @@ def _fresh(tx: StoreTx, cadence: Cadence, compiled: Compiled, starts_at: Instant
     )
 
 
-def _write_money(tx: StoreTx, copied: Copied, starts_at: Instant, *, is_now: bool) -> None:
+def _write_money(tx: Tx, copied: Copied, starts_at: Instant, *, is_now: bool) -> None:
     money = copied.money
     for written in money.limits:
         tx[SetLimits].put(written)
@@ -250,14 +249,14 @@ def _write_money(tx: StoreTx, copied: Copied, starts_at: Instant, *, is_now: boo
             tx[BudgetPeriods].save_many([opened._replace(spent=row.spent)])
 
 
-def _write_slots(tx: StoreTx, copied: Copied, starts_at: Instant, *, is_now: bool) -> None:
+def _write_slots(tx: Tx, copied: Copied, starts_at: Instant, *, is_now: bool) -> None:
     for slot in copied.slots:
         added = tx[QuotaSlots].add_new(slot.name, None, now=starts_at)
         if added is not None and is_now:
             tx[QuotaSlots].save_many([added._replace(exhausted_until=slot.exhausted_until)])
 
 
-def _write_heartbeat(tx: StoreTx, heartbeat: Heartbeat, cadence: Cadence, starts_at: Instant, *, is_now: bool) -> None:
+def _write_heartbeat(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, starts_at: Instant, *, is_now: bool) -> None:
     owner_id = tx[Owners].named(HEARTBEAT)
     cadence = cadence._replace(
         schedule_id=owner_id, open_run_id=None, queued_run_id=None, last_row_id=None, session_id=None

@@ -36,7 +36,7 @@ from wakeful.ports.action import Action
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
-from wakeful.simulation.actions import Behaviour, Meter, NoProcesses, RecordedAction, perform, replaced
+from wakeful.simulation.actions import Behaviour, Meter, RecordedAction, no_process, perform, replaced
 from wakeful.simulation.copying import Copied, write_copy
 from wakeful.simulation.gates import gates_of
 from wakeful.simulation.grouping import Grouped, grouped
@@ -214,7 +214,7 @@ class _Plan:
             replaced=lambda performed: replaced(performed, behaviour),
             on_alert=lambda _: None,
         )
-        return await assemble_with(self._store, self._clock, setup, actions, NoProcesses(), _IDENTITY)
+        return await assemble_with(self._store, self._clock, setup, actions, no_process, _IDENTITY)
 
     async def _plug_gates(self, context: FeatureContext) -> FeatureHooks:
         return gates_of(context.compilations, self._troubles.budgets)

@@ -14,7 +14,7 @@ import pytest
 from edges.cli.kit import Cli
 from postgres.server import Server, server, url
 from wakeful import Wakeful, every, manual
-from wakeful.stores.shared.releases import WITHOUT_0_2
+from wakeful.ports.releases import WITHOUT_0_2
 from wakeful.stores.sqlite.migrate import migrations
 
 __all__ = ["server", "url"]

@@ -23,19 +23,20 @@ from wakeful.features.schedules.compiled import KIND, Compilations
 from wakeful.features.schedules.jobs import Jobs
 from wakeful.features.schedules.remote_callables import remote_callables_gate
 from wakeful.features.schedules.resets import Resets
+from wakeful.features.schedules.restored_store import adopt_copy
 from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.checking import CheckAction
 from wakeful.integrations.actions.command import CommandAction
 from wakeful.integrations.actions.dispatch import DispatchAction
 from wakeful.integrations.actions.http import HttpAction
-from wakeful.integrations.actions.processes import SystemOrphans
-from wakeful.integrations.agents.receipted import Receipted
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.processes import end_orphan
+from wakeful.integrations.actions.receipted import Receipted
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
-from wakeful.ports.action import Action, Fire, Orphans
+from wakeful.ports.action import Action, EndOrphan, Fire
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, FeatureHooks, NoAccounts
 from wakeful.ports.live import Live
@@ -55,9 +56,7 @@ async def assemble(store: Store, clock: Clock, setup: Setup) -> Parts:
     actions = _actions(store, clock, setup, receipts, identity)
     if setup.replaced is not None:  # before anything is built on them, such as checks; those are replaced afterwards
         actions = setup.replaced(actions)
-    return await assemble_with(
-        store, clock, setup, actions, SystemOrphans(), identity, receipts=receipts, run_tokens=tokens
-    )
+    return await assemble_with(store, clock, setup, actions, end_orphan, identity, receipts=receipts, run_tokens=tokens)
 
 
 def _actions(
@@ -91,7 +90,7 @@ async def assemble_with(
     clock: Clock,
     setup: Setup,
     actions: Mapping[type[Any], Action],
-    orphans: Orphans,
+    end_orphan: EndOrphan,
     identity: Identity,
     *,
     receipts: Receipts | None = None,
@@ -123,9 +122,12 @@ async def assemble_with(
     for plug in plugs:
         appliers.add(plug.appliers)
     alarms, runs = _schedules(context, plugs, node)
-    hooks = _hooks(context, setup, plugs, alarms, runs, appliers, orphans, run_tokens)
+    hooks = _hooks(context, setup, plugs, alarms, runs, appliers, end_orphan, run_tokens)
     appliers.add({Prove: partial(prove, hooks=hooks)})
-    engine = Engine(store, clock, hooks, identity, setup.limits, on_alert=setup.on_alert, sink=sink, node=node)
+    adopt = partial(adopt_copy, store, hooks, compilations, [forgo for plug in plugs for forgo in plug.forgo])
+    engine = Engine(
+        store, clock, hooks, identity, setup.limits, on_alert=setup.on_alert, sink=sink, node=node, adopt=adopt
+    )
     return Parts(
         store=store,
         clock=clock,
@@ -138,6 +140,7 @@ async def assemble_with(
         receipts=receipts,
         run_tokens=run_tokens,
         apply=appliers.apply,
+        adopt=adopt,
         services=tuple(service for plug in plugs for service in plug.services),
         checks=tuple(check for plug in plugs for check in plug.checks),
         on_settings=tuple(listener for plug in plugs for listener in plug.on_settings),
@@ -191,7 +194,7 @@ def _hooks(
     alarms: ScheduleAlarms,
     runs: ScheduleRuns,
     appliers: EffectAppliers,
-    orphans: Orphans,
+    end_orphan: EndOrphan,
     run_tokens: RunTokens | None,
 ) -> EngineHooks:
     """What the engine calls: schedules first, then the other features."""
@@ -202,7 +205,7 @@ def _hooks(
         keepers={KIND: runs} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},
         actions=performed if setup.replaced is None else setup.replaced(performed),
         appliers=appliers,
-        orphans=orphans,
+        end_orphan=end_orphan,
         redact=setup.redact,
         stored_checks=[check for plug in plugs for check in plug.stored_checks],
         on_silence=[listener for plug in plugs for listener in plug.on_silence],

@@ -13,6 +13,7 @@ from wakeful.features.workflows.compiled import Compilations
 from wakeful.features.workflows.replanning import concerned_producers, replan_producers
 from wakeful.ports.meta import Meta
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 CRON_RULES: Final = "cron_rules"
 CURRENT: Final = "2"
@@ -47,7 +48,9 @@ def still_concerned(tx: Tx) -> Sequence[str]:
         return ()
     names: list[str] = json.loads(noted)
     schedules = tx.schedules.by_slugs([name for name in names if not name.startswith(WORKFLOW)])
-    workflows = tx.workflows.by_names([name.removeprefix(WORKFLOW) for name in names if name.startswith(WORKFLOW)])
+    workflows = tx[StoredWorkflows].by_names(
+        [name.removeprefix(WORKFLOW) for name in names if name.startswith(WORKFLOW)]
+    )
     compilations = Compilations()
     concerned = {slug for slug, row in schedules.items() if _is_concerned(row.schedule_id, row.version, row.definition)}
     for name, workflow in workflows.items():

@@ -16,8 +16,8 @@ from wakeful.features.schedules.checks import Conditions
 from wakeful.features.schedules.commands import prove_late
 from wakeful.features.schedules.compiled import Compilations
 from wakeful.features.schedules.rules import Terms
+from wakeful.integrations.actions.receipts import Receipt, Receipts
 from wakeful.integrations.actions.registry import CallRegistry
-from wakeful.integrations.agents.receipts import Receipt, Receipts
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.ports.action import Action, Withholds
 from wakeful.ports.agent import Agent, Toolbox
@@ -86,6 +86,7 @@ class Parts:
     receipts: Receipts | None
     run_tokens: RunTokens | None
     apply: Callable[[Tx, Effect, Instant], bool]
+    adopt: Callable[[Instant], Awaitable[object]]  # repairs a store that is a copy or was rolled back
     services: tuple[BackgroundService, ...] = ()
     checks: tuple[DefinitionCheck, ...] = ()
     on_settings: tuple[OnSettings, ...] = ()

@@ -12,9 +12,6 @@ from wakeful.core.time.instants import Duration, Instant
 Status: TypeAlias = Literal["draft", "ready", "active", "paused"]
 Origin: TypeAlias = Literal["rest", "python"]
 HandlerKind: TypeAlias = Literal["producer", "consumer"]
-MessageStatus: TypeAlias = Literal["pending", "reserved", "consumed", "skipped"]
-SessionKind: TypeAlias = Literal["schedule", "manual", "event"]
-SessionResult: TypeAlias = Literal["completed", "failed"]
 Phase: TypeAlias = Literal["executing", "preparing", "prepared", "mutating", "mutated", "committed", "abandoned"]
 MutationOutcome: TypeAlias = Literal["none", "applied", "skipped"]
 Awaited: TypeAlias = Literal["uncertain", "stopped"]
@@ -95,61 +92,6 @@ class Subscription(NamedTuple):
     published: int  # the sequence of the newest message published or released for it
     seen: int  # the same, when its last run started
     is_active: int  # 0: the consumer was removed or no longer subscribes, and left messages pending
-
-
-class Message(NamedTuple):
-    """One message of a topic, for one of its consumers."""
-
-    workflow_id: int
-    topic: str
-    consumer: str  # empty: it was published when no consumer read the topic
-    message_id: str  # unique in its topic, for each consumer
-    place: int  # the sequence it was first published under, which is the reading order
-    seq: int  # the sequence it was last published or released under
-    payload: str  # JSON
-    status: MessageStatus
-    attempt: int  # how many times it was reserved, including this time
-    run_id: int | None  # the run that reserved, consumed or skipped it
-    published_by: int | None  # the run that published it; None: a person
-    published_at: Instant
-    updated_at: Instant
-
-
-class Loaded(NamedTuple):
-    """A process that loaded a Python workflow: only such a process can run its handlers."""
-
-    workflow: str
-    node: str
-    host: str
-    pid: int
-    started: str  # the start of the process, because pids are reused
-    program: str  # for people
-    loaded_at: Instant
-    ended_at: Instant | None  # it stopped; None: it runs, or it died
-
-
-class Feed(NamedTuple):
-    """A consumer that published to a topic through the API, perhaps of another workflow."""
-
-    source_id: int
-    consumer: str
-    target_id: int
-    topic: str
-    seen_at: Instant  # about when it did so last
-
-
-class Session(NamedTuple):
-    """A sequence of handler runs, shown to people; it is never resumed."""
-
-    session_id: int
-    workflow_id: int
-    kind: SessionKind
-    started_at: Instant
-    ended_at: Instant | None
-    result: SessionResult | None
-    error: str | None
-    producers_left: str  # JSON: names of producers still to run in it
-    consumers_run: int
 
 
 class HandlerRun(NamedTuple):

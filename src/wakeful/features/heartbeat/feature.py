@@ -1,6 +1,7 @@
 """The heartbeat feature: what it plugs in, and how it applies changed settings."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ class HeartbeatFeature:
             actions=own,
             appliers={RaiseEvent: raised, RequestWake: woken, TakeMessage: said},
             on_settings=[] if self._read is None else [self._changed],
+            forgo=[partial(self.forgo, apply=apply)],
         )
 
     async def follow(self, terms: HeartbeatTerms) -> None:

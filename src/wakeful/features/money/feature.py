@@ -40,16 +40,17 @@ class Money:
         self._read = read  # reads the terms from changed settings
         self._terms_of: TermsOf = lambda _tx, _run: None
         self._zone: Callable[[], str] = lambda: "UTC"
-        self.on_change: Callable[[], None] = lambda: None  # called after the terms have changed
+        self._on_change: Callable[[], None] = lambda: None
 
     @property
     def zone(self) -> str:
         """The time zone of days and months."""
         return self._zone()
 
-    def plug(self, *, terms_of: TermsOf, zone: Callable[[], str]) -> FeatureHooks:
-        """The hooks for the kernel. `zone` is the time zone of days and months."""
-        self._terms_of, self._zone = terms_of, zone
+    def plug(self, *, terms_of: TermsOf, zone: Callable[[], str], on_change: Callable[[], None]) -> FeatureHooks:
+        """The hooks for the kernel. `zone` is the time zone of days and months; `on_change` is called after the terms
+        have changed."""
+        self._terms_of, self._zone, self._on_change = terms_of, zone, on_change
         return FeatureHooks(
             accounts=self,
             checks=[self._check],
@@ -113,7 +114,7 @@ class Money:
     def _changed(self, _old: Any, new: Any) -> None:
         if self._read is not None:
             self.terms = self._read(new)
-            self.on_change()
+            self._on_change()
 
     def used_up(self, tx: Tx, agent: str, now: Instant) -> str | None:
         """A note for a person whose message is answered although a budget is used up."""

@@ -9,6 +9,7 @@ from wakeful.core.schedule.definition import RESERVED_SLUGS
 from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Schedule, Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 STEP: Final = 500
 
@@ -47,7 +48,7 @@ def _schedule_files(tx: Tx, rows: list[Schedule]) -> Iterator[DefinitionFile]:
 
 def _workflows(tx: Tx) -> Iterator[DefinitionFile]:
     after: str | None = None
-    while rows := tx.workflows.page(after=after, limit=STEP):
+    while rows := tx[StoredWorkflows].page(after=after, limit=STEP):
         for row in rows:
             if row.origin != "python":
                 data = json.loads(row.definition)

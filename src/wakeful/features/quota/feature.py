@@ -131,12 +131,11 @@ def _reached(tx: Tx, effect: QuotaReached, now: Instant) -> None:
         tx[QuotaSlots].save_many([slot._replace(exhausted_until=effect.until, updated_at=now)])
 
 
-class _NoOrphans:
-    async def end(self, process: Process) -> OrphanFate:
-        return "elsewhere"
+async def _no_orphan(process: Process) -> OrphanFate:
+    return "elsewhere"
 
 
 def _hooks(apply: Apply) -> EngineHooks:
     """What ending a run by a command needs from the engine: the applier of its effects."""
     appliers: dict[type[Any], Any] = dict.fromkeys(get_args(Effect), apply)
-    return EngineHooks(alarms=(), keepers={}, actions={}, appliers=appliers, orphans=_NoOrphans())
+    return EngineHooks(alarms=(), keepers={}, actions={}, appliers=appliers, end_orphan=_no_orphan)

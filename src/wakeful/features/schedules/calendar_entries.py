@@ -32,7 +32,6 @@ SCHEDULES_MAX: Final = 1_000
 ENTRIES_MAX: Final = 5_000
 LENGTH: Final[Duration] = 5 * MINUTE
 """How long an entry is shown: how long a run will take is not known."""
-_WALKED_MAX: Final = 1_000
 
 
 class Entry(NamedTuple):

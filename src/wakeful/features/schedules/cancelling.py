@@ -13,6 +13,7 @@ from wakeful.engine.cancels import CancelRequest, Cancels
 from wakeful.engine.settling import conclude
 from wakeful.ports import events
 from wakeful.ports.event_data import CancelRequested
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.handlers import EngineHooks
 from wakeful.ports.store import Report, Tx
 
@@ -41,6 +42,6 @@ def cancel(tx: Tx, run_id: int, *, hooks: EngineHooks, now: Instant, by: str = "
 
 def _refuse_awaited(tx: Tx, run: Run) -> None:
     """A workflow run that waits for a person's decision is not cancelled: the decision ends it."""
-    own = tx.sessions.runs([run.run_id]).get(run.run_id)
+    own = tx[HandlerRunDetails].among([run.run_id]).get(run.run_id)
     if run.outcome == "waiting" and own is not None and own.awaits is not None:
         raise Conflict(f"run {run.run_id} waits for a decision; resolve it, or resume its workflow")

@@ -6,9 +6,9 @@ which of them ran. Then the marker is removed. All of this happens in small step
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from wakeful.core.run.results import Forgotten
 from wakeful.core.run.runs import Run
@@ -18,7 +18,7 @@ from wakeful.engine.settling import conclude
 from wakeful.engine.store_rollback import COPIED_AT, FOUND_OLDER
 from wakeful.features.schedules.alarms import decided, record, taken_ahead
 from wakeful.features.schedules.compiled import Compilations, Compiled
-from wakeful.ports.handlers import EngineHooks
+from wakeful.ports.handlers import EngineHooks, Forgo
 from wakeful.ports.meta import Meta
 from wakeful.ports.store import Store, Tx
 
@@ -36,12 +36,8 @@ class Adopted(NamedTuple):
     instants: int
 
 
-Forgo: TypeAlias = Callable[[Tx, Instant], int]
-"""Makes another feature give up what it had planned since the backup; returns how many instants."""
-
-
 async def adopt_copy(
-    store: Store, hooks: EngineHooks, compilations: Compilations, *, now: Instant, also: Sequence[Forgo] = ()
+    store: Store, hooks: EngineHooks, compilations: Compilations, also: Sequence[Forgo], now: Instant
 ) -> Adopted | None:
     """Adopt the store if it carries a backup marker; None if it is not a restored backup."""
     written = await store.read(lambda tx: tx[Meta].value(COPIED_AT))

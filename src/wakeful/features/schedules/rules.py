@@ -1,31 +1,20 @@
 """Terms for all schedules; they may change at runtime."""
 
 from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.exclude import CalendarDays, Exclude, Sources, excluded_days
+from wakeful.core.schedule.exclude import Exclude, Sources, excluded_days
 from wakeful.core.time.excluded_days import ExcludedDays, is_excluded
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.spacing import shortest_gap
 from wakeful.core.time.timing import Timing, without_days, zone_of
 from wakeful.features.schedules.checks import ScheduleLimits, minimum_interval_text
 from wakeful.features.schedules.compiled import AGENT_LANE, Compiled
+from wakeful.integrations.calendars.files import CalendarFiles
 
 AgentLane: TypeAlias = Literal["serial", "parallel"]
-
-
-class Calendars(Protocol):
-    """Calendar files, by their name."""
-
-    def __call__(self, name: str) -> CalendarDays | None:
-        """The days of a file; None: it cannot be read, and excludes nothing."""
-        ...
-
-    def fault(self, name: str) -> str | None:
-        """Why a file cannot be read; None: it can."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +26,7 @@ class Terms:
     is_standby: bool = False  # every instant is skipped
     agent_lane: AgentLane = "serial"  # whether an agent works on one run at a time
     exclude: Exclude | None = None  # days on which no schedule runs
-    calendars: Calendars | None = None  # None: this process reads no calendar files
+    calendars: CalendarFiles | None = None  # None: this process reads no calendar files
 
     def is_lifted(self, lane: str) -> bool:
         """Whether a lane is not enforced: agent lanes are not once agents may work in parallel."""

@@ -21,6 +21,7 @@ from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.upcoming import NONE, ahead_of, open_runs, ran_ahead, shown_at
 from wakeful.features.schedules.views import RunSummary, ScheduleView, Status, encode, glances_text
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.owners import Owners
 from wakeful.ports.store import ALARM_SCHEDULE, RunGlance, Tx
 
@@ -152,7 +153,7 @@ def _other(slug: str, handler: str | None, past: RecordedRuns, future: UpcomingI
 
 def _by_handler(tx: Tx, runs: Sequence[RunGlance]) -> dict[str | None, list[RunGlance]]:
     """The runs of a workflow by handler, or None if that is no longer known."""
-    known = tx.sessions.runs([run.run_id for run in runs])
+    known = tx[HandlerRunDetails].among([run.run_id for run in runs])
     by_handler: dict[str | None, list[RunGlance]] = {}
     for run in runs:
         by_handler.setdefault(known[run.run_id].handler if run.run_id in known else None, []).append(run)

@@ -16,7 +16,7 @@ from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant
 from wakeful.core.time.timing import latest_until, next_after, tally
 from wakeful.core.workflow.definition import Producer
-from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Session, SessionKind
+from wakeful.core.workflow.rows import Handler, HandlerRun, Phase
 from wakeful.core.workflow.rules import (
     CONSUMERS_MAX,
     WorkflowState,
@@ -29,8 +29,12 @@ from wakeful.core.workflow.rules import (
 )
 from wakeful.features.workflows.clock_steps import taken, turned_back, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Compiled, Known
+from wakeful.features.workflows.feed_rows import Feeds
 from wakeful.features.workflows.feeding import FEED_KEPT, Loops
 from wakeful.features.workflows.loading import ASKED_AGAIN
+from wakeful.features.workflows.message_rows import Messages, SubscriptionKey
+from wakeful.features.workflows.pruning import prune_deleted, prune_runs
+from wakeful.features.workflows.session_rows import Session, SessionKind, Sessions
 from wakeful.features.workflows.state import (
     of_handler,
     read_flows,
@@ -41,9 +45,10 @@ from wakeful.features.workflows.state import (
     with_workflow,
 )
 from wakeful.ports import events
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.handlers import Due, RingResult
 from wakeful.ports.store import Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW, NewSession, SubscriptionKey
+from wakeful.ports.workflows import ALARM_WORKFLOW, StoredWorkflows
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
@@ -81,7 +86,7 @@ class WorkflowAlarms:
         if now >= self._prune_at or now < self._prune_at - PRUNE_EVERY:
             self._prune(tx, now)
         loaded = self._loaded()
-        rung = tx.workflows.due_here(now=due_by, left_by=due_by - self._left_for, loaded=loaded, limit=limit)
+        rung = tx[StoredWorkflows].due_here(now=due_by, left_by=due_by - self._left_for, loaded=loaded, limit=limit)
         if not rung:
             return RingResult((), 0)
         workflows = [workflow for workflow in rung if workflow.origin != "python" or workflow.name in loaded]
@@ -93,8 +98,8 @@ class WorkflowAlarms:
         if not workflows:
             return RingResult((), len(rung))
         flows = read_flows(tx, workflows)
-        oldest = _by_workflow(tx.messages.oldest(flows))
-        sessions = tx.sessions.by_ids(
+        oldest = _by_workflow(tx[Messages].oldest(flows))
+        sessions = tx[Sessions].among(
             [workflow.session_id for workflow in workflows if workflow.session_id is not None]
         )
         steps: list[_Step] = []
@@ -112,7 +117,7 @@ class WorkflowAlarms:
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
         """The clock was set back: replan from now what was planned in the future."""
-        workflows = tx.workflows.after(after_id, limit=limit)
+        workflows = tx[StoredWorkflows].after(after_id, limit=limit)
         if not workflows:
             return None
         flows = read_flows(tx, workflows)
@@ -128,8 +133,8 @@ class WorkflowAlarms:
 
     def _prune(self, tx: Tx, now: Instant) -> None:
         """Delete a small batch of what the ledger has pruned, by the ledger's trusted clock and not by ours."""
-        gone = tx.sessions.prune(limit=PRUNE_STEP) + tx.workflows.forget_deleted(limit=PRUNE_STEP)
-        tx.workflows.forget_feeds(before=now - FEED_KEPT)
+        gone = prune_runs(tx, limit=PRUNE_STEP) + prune_deleted(tx, limit=PRUNE_STEP)
+        tx[Feeds].forget(before=now - FEED_KEPT)
         self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
 
     def _start(self, tx: Tx, step: _Step, now: Instant, gap_reason: str) -> "_Step | _Started":
@@ -191,8 +196,8 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
     if gaps:
         tx.runs.add_many(gaps)
     if rows:
-        tx.sessions.add_runs(rows)
-        tx.sessions.save_many([run.step.session for run in started if run.step.session is not None])
+        tx[HandlerRunDetails].add_many(rows)
+        tx[Sessions].save_many([run.step.session for run in started if run.step.session is not None])
     return due, after
 
 
@@ -214,7 +219,7 @@ def _begin(
         going_on = _next_in(tx, flow, session, known, oldest, loops, now)
         if going_on is not None:
             return going_on
-        tx.sessions.save_many([session._replace(ended_at=now, result="completed")])
+        tx[Sessions].save_many([session._replace(ended_at=now, result="completed")])
         flow = with_workflow(flow, session_id=None)
     due = due_producers(flow, now)
     kind: SessionKind = "schedule" if due else "event"
@@ -271,7 +276,7 @@ def open_session(
 ) -> tuple[WorkflowState, Session]:
     """Start a session."""
     left = json.dumps(list(producers))
-    session_id = tx.sessions.add(NewSession(flow.workflow.workflow_id, kind, now, left))
+    session_id = tx[Sessions].start(flow.workflow.workflow_id, kind, producers_left=left, now=now)
     tell(tx, flow.workflow, events.WORKFLOW_SESSION_STARTED, session_id=session_id, kind=kind)
     session = Session(session_id, flow.workflow.workflow_id, kind, now, None, None, None, left, 0)
     return with_workflow(flow, session_id=session_id), session

@@ -16,6 +16,7 @@ from wakeful.core.workflow.rows import Handler
 from wakeful.core.workflow.rules import BACKOFF_MAX, LOOP_WINDOW, WAKE_MAX, WorkflowState
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.state import HANDLER, with_handler, with_workflow
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.store import Tx
 
 
@@ -24,7 +25,7 @@ def taken(tx: Tx, flow: WorkflowState, handler: Handler, *, since: Instant, unti
     if handler.ran_through < since:
         return frozenset()
     owner_id, until = flow.workflow.owner_id, min(until, handler.ran_through)
-    return tx.sessions.taken(owner_id, handler.name, since=since, until=until)
+    return tx[HandlerRunDetails].taken(owner_id, handler.name, since=since, until=until)
 
 
 def following(tx: Tx, flow: WorkflowState, handler: Handler, timing: Timing, after: Instant) -> Instant | None:
@@ -75,7 +76,7 @@ def _void_gaps(tx: Tx, flow: WorkflowState, producers: dict[str, Producer], now:
         return
     void: list[int] = []
     cut: list[Run] = []
-    for row in tx.runs.lock(tx.sessions.gaps_ahead(flow.workflow.owner_id, after=now)).values():
+    for row in tx.runs.lock(tx[HandlerRunDetails].gaps_ahead(flow.workflow.owner_id, after=now)).values():
         producer = producers.get(_producer_of(row))
         if producer is None:
             continue

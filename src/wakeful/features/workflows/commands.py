@@ -16,7 +16,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import tally
 from wakeful.core.workflow.answers import NewMessage
 from wakeful.core.workflow.definition import Producer
-from wakeful.core.workflow.rows import FRESH, HandlerRun, Message, Status, Subscription, Workflow
+from wakeful.core.workflow.rows import FRESH, HandlerRun, Status, Subscription, Workflow
 from wakeful.core.workflow.rules import WorkflowState
 from wakeful.engine.cancels import Cancels
 from wakeful.engine.incidents import end_incident, resume_incident
@@ -24,7 +24,9 @@ from wakeful.features.workflows.alarms import open_session
 from wakeful.features.workflows.clock_steps import following, taken, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.feeding import note_feeds
+from wakeful.features.workflows.message_rows import Message, Messages, SubscriptionKey
 from wakeful.features.workflows.publishing import Put, publish
+from wakeful.features.workflows.session_rows import Sessions
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.state import (
     end_session,
@@ -40,8 +42,9 @@ from wakeful.features.workflows.state import (
     with_workflow,
 )
 from wakeful.ports import events
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.store import ALARM_RUN, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW, SubscriptionKey
+from wakeful.ports.workflows import ALARM_WORKFLOW, StoredWorkflows
 
 _STATUS_EVENTS: Final = {
     "active": events.WORKFLOW_RESUMED,
@@ -63,11 +66,11 @@ Guard: TypeAlias = Callable[[Workflow | None], None]
 
 def hold(tx: Tx, name: str) -> Workflow | None:
     """The workflow with this name, locked; None if there is none."""
-    workflow = tx.workflows.by_names([name]).get(name)
+    workflow = tx[StoredWorkflows].by_names([name]).get(name)
     if workflow is None:
         return None
     # Read again under the lock: another node may have edited or removed it between the two statements.
-    row = tx.workflows.lock([workflow.workflow_id])[workflow.workflow_id]
+    row = tx[StoredWorkflows].lock([workflow.workflow_id])[workflow.workflow_id]
     return row if row.deleted_at is None else None
 
 
@@ -102,7 +105,7 @@ def run_now(tx: Tx, name: str, *, now: Instant) -> int:
     if workflow.status != "active" or workflow.error is not None:
         stands = f"is {workflow.status}" if workflow.status != "active" else f"stopped: {workflow.error}"
         raise Conflict(f"workflow '{name}' {stands}; resume it first")
-    known = None if workflow.session_id is None else tx.sessions.by_ids([workflow.session_id]).get(workflow.session_id)
+    known = None if workflow.session_id is None else tx[Sessions].among([workflow.session_id]).get(workflow.session_id)
     if workflow.open_run_id is not None or (known is not None and known.producers_left != "[]"):
         raise Conflict(f"workflow '{name}' is already running; wait until it has finished")
     flow = end_session(tx, _unheld(before, [producer.name for producer in before.producers]), "completed", None, now)
@@ -147,7 +150,7 @@ def set_status(tx: Tx, before: WorkflowState, status: Status, now: Instant, *, i
         return flow
     flow = with_workflow(flow, status=status, updated_at=now)
     run = _open_run(tx, flow)
-    own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
+    own = None if run is None else tx[HandlerRunDetails].among([run.run_id]).get(run.run_id)
     if run is not None and run.outcome == "waiting" and own is not None and own.awaits is None:
         tx.alarms.move_many(ALARM_RUN, [(run.run_id, now if status == "active" else None)])
     if status == "active":
@@ -162,7 +165,7 @@ def acted(tx: Tx, flow: WorkflowState, now: Instant, *, insists: bool = False) -
     whose side effect is uncertain stays until it is resolved."""
     flow = _unheld(flow, flow.handlers)
     run = _open_run(tx, flow)
-    own = None if run is None else tx.sessions.runs([run.run_id]).get(run.run_id)
+    own = None if run is None else tx[HandlerRunDetails].among([run.run_id]).get(run.run_id)
     if run is None or own is None or run.outcome != "waiting":
         return with_workflow(flow, error=None, error_at=None)
     if own.awaits == "uncertain":
@@ -174,7 +177,7 @@ def acted(tx: Tx, flow: WorkflowState, now: Instant, *, insists: bool = False) -
         return flow
     if own.awaits is not None:
         tx[Cancels].remove_many([run.run_id])
-        tx.sessions.save_runs([own._replace(awaits=None, tries=0)])
+        tx[HandlerRunDetails].save_many([own._replace(awaits=None, tries=0)])
     if flow.workflow.status == "active":
         tx.alarms.move_many(ALARM_RUN, [(run.run_id, now)])
     return with_workflow(flow, error=None, error_at=None)
@@ -206,7 +209,7 @@ def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Know
 def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
     """Stop every active workflow until a person has checked it; returns how many. Stopped ones are unchanged."""
     stopped, after_id = 0, 0
-    while workflows := tx.workflows.after(after_id, limit=STEP):
+    while workflows := tx[StoredWorkflows].after(after_id, limit=STEP):
         after_id = workflows[-1].workflow_id
         going = [workflow for workflow in workflows if workflow.status == "active" and workflow.error is None]
         before = read_flows(tx, going)
@@ -220,7 +223,7 @@ def stop_all(tx: Tx, error: str, *, now: Instant) -> int:
 
 def flag_pending(tx: Tx, flow: WorkflowState) -> WorkflowState:
     """Make each consumer with pending messages run once, from its oldest message on."""
-    pending = tx.messages.oldest([flow.workflow.workflow_id])
+    pending = tx[Messages].oldest([flow.workflow.workflow_id])
     waiting = {
         subscription.consumer
         for subscription in flow.subscriptions.values()
@@ -278,7 +281,7 @@ def skip_messages(
     flow = held(tx, name)
     if topic not in flow.topics:
         raise NotFound(f"workflow '{name}' has no topic {shown(topic)}")
-    messages = tx.messages.by_ids(flow.workflow.workflow_id, [(topic, message_id) for message_id in message_ids])
+    messages = tx[Messages].by_ids(flow.workflow.workflow_id, [(topic, message_id) for message_id in message_ids])
     rows: list[Message] = []
     for message_id in message_ids:
         own = [row for row in messages.get((topic, message_id), {}).values() if consumer in (None, row.consumer)]
@@ -292,7 +295,7 @@ def skip_messages(
             )
         rows += pending
     if rows:
-        tx.messages.save_many([_skipped_row(flow, row, now) for row in rows])
+        tx[Messages].save_many([_skipped_row(flow, row, now) for row in rows])
         said = f"{len(rows)} messages of {topic} were skipped" if len(rows) > 1 else f"a message of {topic} was skipped"
         tell(tx, flow.workflow, events.WORKFLOW_SKIPPED, said, topic=topic, count=len(rows))
     return len(rows)
@@ -339,12 +342,12 @@ def replay_messages(
 
 def _all_skipped(tx: Tx, flow: WorkflowState, topic: str, consumer: str | None) -> list[Message]:
     workflow_id = flow.workflow.workflow_id
-    return tx.messages.page(workflow_id, topic, after_place=0, limit=REPLAY_MAX, status="skipped", consumer=consumer)
+    return tx[Messages].page(workflow_id, topic, after_place=0, limit=REPLAY_MAX, status="skipped", consumer=consumer)
 
 
 def _skipped_rows(tx: Tx, flow: WorkflowState, topic: str, message_id: str, consumer: str | None) -> list[Message]:
     """The skipped rows of one message; refused if it is unknown or was not skipped."""
-    name, known = flow.workflow.name, tx.messages.by_ids(flow.workflow.workflow_id, [(topic, message_id)])
+    name, known = flow.workflow.name, tx[Messages].by_ids(flow.workflow.workflow_id, [(topic, message_id)])
     own = [row for row in known.get((topic, message_id), {}).values() if consumer in (None, row.consumer)]
     if not own:
         whose = "" if consumer is None else f" for consumer {shown(consumer)}"
@@ -363,7 +366,7 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
         raise Invalid(FieldError("choice", f"{shown(choice)} is not one of {', '.join(CHOICES)}"))
     before = held(tx, name)
     run = _open_run(tx, before)
-    own = tx.sessions.runs([run_id]).get(run_id)
+    own = tx[HandlerRunDetails].among([run_id]).get(run_id)
     if own is None or own.workflow_id != before.workflow.workflow_id:
         raise NotFound(f"workflow '{name}' has no run {run_id}")
     if run is None or run.run_id != run_id or own.awaits is None:
@@ -380,7 +383,7 @@ def resolve(tx: Tx, name: str, run_id: int, choice: str, compilations: Compilati
         case _:
             flow, own = _skipped(tx, flow, own, run, compilations, now)
     own = own._replace(awaits=None, tries=0)
-    tx.sessions.save_runs([own])
+    tx[HandlerRunDetails].save_many([own])
     tx[Cancels].remove_many([run_id])  # or its next attempt would be cancelled as well
     if flow.workflow.open_run_id is not None and flow.workflow.status == "active":
         tx.alarms.move_many(ALARM_RUN, [(run_id, now)])
@@ -415,9 +418,9 @@ def _give_up_waiting(
     run = _open_run(tx, flow)
     if run is None or run.outcome != "waiting":
         return flow
-    own = tx.sessions.runs([run.run_id])[run.run_id]
+    own = tx[HandlerRunDetails].among([run.run_id])[run.run_id]
     fate = settle_run(tx, flow, own, run, Dropped(reason), compilations.of(flow.workflow), now=now)
-    tx.sessions.save_runs([fate.run])
+    tx[HandlerRunDetails].save_many([fate.run])
     if isinstance(fate.settled.settlement, Close):
         tx.runs.save_many([closed(run, fate.settled.settlement, now=now, result=None)])
         tx.alarms.remove_many(ALARM_RUN, [run.run_id])

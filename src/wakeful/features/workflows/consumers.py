@@ -7,7 +7,9 @@ from typing import Final, NamedTuple
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import PAGE_BYTES_MAX, PEEK_MAX
 from wakeful.core.workflow.pages import HEADS, Page, is_lap_over, lap_of, page_due, page_left, with_lap, with_page
-from wakeful.core.workflow.rows import FOLLOWING, Handler, Message
+from wakeful.core.workflow.rows import FOLLOWING, Handler
+from wakeful.features.workflows.message_rows import Message, Messages
+from wakeful.features.workflows.state_rows import Handlers, Subscriptions
 from wakeful.ports.store import Tx
 
 STEP: Final = 25
@@ -36,7 +38,7 @@ class ConsumerView(NamedTuple):
 
 def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> ConsumerView:
     """The due page and the state, from one consistent read."""
-    rows = tx.workflows.handlers([workflow_id]).get(workflow_id, ())
+    rows = tx[Handlers].of([workflow_id]).get(workflow_id, ())
     consumer = next((row for row in rows if row.name == name), None)
     page = HEADS if consumer is None else page_due(consumer, subscribe)
     shown = {
@@ -44,7 +46,7 @@ def look(tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str]) -> Consu
         for topic in subscribe
     }
     messages, cut = {topic: rows for topic, (rows, _) in shown.items()}, {topic for topic in shown if shown[topic][1]}
-    own = [row for row in tx.workflows.subscriptions([workflow_id]).get(workflow_id, ()) if row.consumer == name]
+    own = [row for row in tx[Subscriptions].of([workflow_id]).get(workflow_id, ()) if row.consumer == name]
     has_news = any(row.published > row.seen for row in own if row.is_active)
     published = {row.topic: row.published for row in own}
     return ConsumerView(consumer, subscribe, page, messages, frozenset(cut), published, has_news)
@@ -54,7 +56,7 @@ def pick(
     tx: Tx, workflow_id: int, name: str, subscribe: Sequence[str], wanted: Mapping[str, Sequence[str]]
 ) -> dict[str, list[Message]]:
     """The pending messages among those that a `prepare` requested."""
-    messages = tx.messages.by_ids(workflow_id, [(topic, key) for topic, ids in wanted.items() for key in ids])
+    messages = tx[Messages].by_ids(workflow_id, [(topic, key) for topic, ids in wanted.items() for key in ids])
     rows = [by_consumer[name] for by_consumer in messages.values() if name in by_consumer]
     pending = sorted((row for row in rows if row.status == "pending"), key=lambda row: row.place)
     share = _share(subscribe)
@@ -73,7 +75,7 @@ def _page(
     be much larger than what is shown."""
     rows: list[Message] = []
     while len(rows) < PEEK_MAX:
-        step = tx.messages.pending(workflow_id, topic, name, after_place=after_place, limit=STEP)
+        step = tx[Messages].pending(workflow_id, topic, name, after_place=after_place, limit=STEP)
         fits = _within([*rows, *step], bytes_max)
         if len(fits) < len(rows) + len(step):
             return fits, True
@@ -123,7 +125,7 @@ def _following(tx: Tx, workflow_id: int, name: str, seen: ConsumerView, shown: P
 
 
 def _has_more(tx: Tx, workflow_id: int, name: str, topic: str, place: int) -> bool:
-    return bool(tx.messages.pending(workflow_id, topic, name, after_place=place, limit=1))
+    return bool(tx[Messages].pending(workflow_id, topic, name, after_place=place, limit=1))
 
 
 def is_woken(consumer: Handler | None, planned_at: Instant) -> bool:

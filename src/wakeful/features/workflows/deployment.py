@@ -12,11 +12,12 @@ from wakeful.core.workflow.rows import FRESH, Handler, Origin, Status, Workflow
 from wakeful.core.workflow.rules import WorkflowState
 from wakeful.features.workflows.commands import Guard, acted, hold, set_status
 from wakeful.features.workflows.state import read_flows, save_flows, tell, with_workflow
+from wakeful.features.workflows.state_rows import Handlers
 from wakeful.features.workflows.subscribing import subscribed
 from wakeful.ports import events
 from wakeful.ports.owners import Owners
 from wakeful.ports.store import Alarm, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow
+from wakeful.ports.workflows import ALARM_WORKFLOW, NewWorkflow, StoredWorkflows
 
 
 class Deployed(NamedTuple):
@@ -84,10 +85,10 @@ def _create(
     definition = resolved(definition, None, now=now, default_zone=default_zone)
     owner_id = tx[Owners].named(f"workflow:{definition.name}")
     new = NewWorkflow(definition.name, owner_id, encode_workflow(definition), origin, status, now)
-    workflow_id = tx.workflows.add(new)
+    workflow_id = tx[StoredWorkflows].add_new(new)
     if workflow_id is None:
         raise Conflict(f"workflow '{definition.name}' was written by someone else at the same time; try again")
-    workflow = tx.workflows.lock([workflow_id])[workflow_id]
+    workflow = tx[StoredWorkflows].lock([workflow_id])[workflow_id]
     tx.alarms.set_many([Alarm(ALARM_WORKFLOW, workflow_id, None, 1, None, 0)])
     before = WorkflowState(workflow, {}, {}, {})
     flow, _ = _rearranged(tx, before, definition, None, now)
@@ -119,7 +120,7 @@ def _rearranged(
         handlers[handler.name] = row._replace(place=place)
     gone = [name for name in flow.handlers if name not in handlers]
     if gone:
-        tx.workflows.remove_handlers(workflow_id, gone)
+        tx[Handlers].remove_named(workflow_id, gone)
     return subscribed(tx, flow._replace(handlers=handlers), definition)
 
 

@@ -27,16 +27,19 @@ from wakeful.features.workflows.functions import Functions
 from wakeful.features.workflows.handler_action import HandlerAction, HandlerSpec
 from wakeful.features.workflows.handler_calls import Answers
 from wakeful.features.workflows.loading import LEFT_FOR, note_ended, note_loaded
+from wakeful.features.workflows.message_rows import Messages
 from wakeful.features.workflows.modules import Fault, load_all
 from wakeful.features.workflows.python import Workflow, WorkflowCommands
 from wakeful.features.workflows.runs import HandlerRuns
 from wakeful.features.workflows.state import read_flows, save_flows
+from wakeful.features.workflows.state_rows import Handlers
 from wakeful.features.workflows.upcoming import UpcomingHandlers
 from wakeful.features.workflows.why import WhyWorkflow
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 from wakeful.ports.handlers import FeatureHooks
 from wakeful.ports.store import Store, StoreUnavailable, Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 log = logging.getLogger("wakeful.workflows")
 T = TypeVar("T")
@@ -120,6 +123,7 @@ class Workflows:
             services=[self],
             upcoming=[UpcomingHandlers(self.compilations)],
             whys={"workflow": WhyWorkflow(self.compilations)},
+            forgo=[self._forgo],
         )
 
     # --- background service ------------------------------------------------------------------------------------------
@@ -174,7 +178,7 @@ class Workflows:
         while after_id is not None:
             after_id = await self._store.write(partial(step, after_id=after_id))
 
-    def forgo(self, tx: Tx, now: Instant) -> int:
+    def _forgo(self, tx: Tx, now: Instant) -> int:
         """The store was restored from a backup: what was consumed since is unknown, so every workflow stops until a
         person has checked it. No instants are given up."""
         commands.stop_all(tx, RESTORED, now=now)
@@ -294,10 +298,10 @@ class Workflows:
 def _states(tx: Tx, name: str) -> dict[str, Any]:
     """The stored state of a workflow's handlers. Unreadable state is left out: a dry run works without it, and a run
     that needs it stops its own workflow with the error (L9)."""
-    row = tx.workflows.by_names([name]).get(name)
+    row = tx[StoredWorkflows].by_names([name]).get(name)
     if row is None:
         return {}
-    handlers = tx.workflows.handlers([row.workflow_id]).get(row.workflow_id, ())
+    handlers = tx[Handlers].of([row.workflow_id]).get(row.workflow_id, ())
     states: dict[str, Any] = {}
     for handler in handlers:
         with suppress(ValueError):
@@ -307,9 +311,9 @@ def _states(tx: Tx, name: str) -> dict[str, Any]:
 
 def _flag_step(tx: Tx, after_id: int, now: Instant) -> int | None:
     """Flag the consumers with pending messages of some workflows; returns the last id, None at the end."""
-    waiting = tx.workflows.with_pending(after_id=after_id, limit=RECOVER_STEP)
+    waiting = tx[Messages].with_pending(after_id=after_id, limit=RECOVER_STEP)
     if not waiting:
         return None
-    flows = read_flows(tx, tx.workflows.lock(waiting).values())
+    flows = read_flows(tx, tx[StoredWorkflows].lock(waiting).values())
     save_flows(tx, [(flow, commands.flag_pending(tx, flow)) for flow in flows.values()], now)
     return max(waiting)

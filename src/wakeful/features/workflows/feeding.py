@@ -11,10 +11,13 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from wakeful.core.time.instants import HOUR, MINUTE, Duration, Instant
-from wakeful.core.workflow.rows import Feed, Workflow
+from wakeful.core.workflow.rows import Workflow
 from wakeful.core.workflow.rules import following, reached
 from wakeful.features.workflows.compiled import Compilations, Compiled
+from wakeful.features.workflows.feed_rows import Feed, Feeds
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 CURRENT_RUN: Final[ContextVar[int | None]] = ContextVar("wakeful_handler_run", default=None)
 """The run whose function is being called."""
@@ -28,13 +31,13 @@ Place: TypeAlias = tuple[int, str]
 
 def note_feeds(tx: Tx, target: Workflow, topics: Sequence[str], run_id: int | None, *, now: Instant) -> int | None:
     """Record that a handler's run publishes through the API; returns the run, None if it is no handler's."""
-    own = None if run_id is None else tx.sessions.runs([run_id]).get(run_id)
+    own = None if run_id is None else tx[HandlerRunDetails].among([run_id]).get(run_id)
     if own is None:
         return None
     if own.kind == "consumer":
         feeds = [Feed(own.workflow_id, own.handler, target.workflow_id, topic, now) for topic in sorted(set(topics))]
-        recent = {feed._replace(seen_at=now) for feed in tx.workflows.feeds(since=now - NOTED_AGAIN)}
-        tx.workflows.save_feeds([feed for feed in feeds if feed not in recent])
+        recent = {feed._replace(seen_at=now) for feed in tx[Feeds].seen(since=now - NOTED_AGAIN)}
+        tx[Feeds].put_many([feed for feed in feeds if feed not in recent])
     return own.run_id
 
 
@@ -47,7 +50,7 @@ class Loops:
     def through(self, tx: Tx, workflow: Workflow, *, now: Instant) -> Mapping[str, int]:
         """The consumers of a workflow that lead back to themselves through the API, and how many workflows take part
         in each of their loops."""
-        feeds = tx.workflows.feeds(since=now - FEED_KEPT)
+        feeds = tx[Feeds].seen(since=now - FEED_KEPT)
         if not feeds:
             return {}
         ids = {workflow_id for feed in feeds for workflow_id in (feed.source_id, feed.target_id)}
@@ -65,7 +68,7 @@ class Loops:
         """Who reads what each consumer publishes."""
         follow: dict[Place, set[Place]] = {}
         readers: dict[tuple[int, str], list[Place]] = {}
-        for workflow_id, workflow in tx.workflows.by_ids(ids).items():
+        for workflow_id, workflow in tx[StoredWorkflows].among(ids).items():
             known = self._compilations.of(workflow)
             if not isinstance(known, Compiled) or workflow.deleted_at is not None:
                 continue

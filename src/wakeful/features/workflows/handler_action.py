@@ -24,11 +24,12 @@ from wakeful.core.workflow.answers import (
     read_published,
 )
 from wakeful.core.workflow.definition import Consumer, Handling, Producer
-from wakeful.core.workflow.rows import HandlerRun, Message, Phase
+from wakeful.core.workflow.rows import HandlerRun, Phase
 from wakeful.engine.limits import TRY_AGAIN
 from wakeful.features.workflows import phases
 from wakeful.features.workflows.consumers import look, pick
 from wakeful.features.workflows.handler_calls import Answers, HandlerFailure, HandlerRequest
+from wakeful.features.workflows.message_rows import Message
 from wakeful.ports.action import CannotBegin, FencedOff, Fire, Ladder, StillRunning
 from wakeful.ports.clock import Clock
 from wakeful.ports.store import Store, StoreUnavailable, Tx

@@ -13,12 +13,14 @@ from typing import Final, NamedTuple
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.gates import ELSEWHERE, Defer
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_instant
-from wakeful.core.workflow.rows import Loaded, Workflow
+from wakeful.core.workflow.rows import Workflow
 from wakeful.core.workflow.rules import rings_at
 from wakeful.engine.membership import Identity
+from wakeful.features.workflows.loaded_rows import Loaded, LoadedWorkflows
 from wakeful.features.workflows.state import read_flows
 from wakeful.integrations.actions.process_table import started_of
 from wakeful.ports.store import Node, Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 LEFT_FOR: Final[Duration] = 2 * SECOND
 ASKED_AGAIN: Final[Duration] = 5 * SECOND
@@ -45,32 +47,32 @@ def note_loaded(tx: Tx, names: Sequence[str], own: Identity, *, now: Instant) ->
     """Register what this process loaded, in place of processes that have ended."""
     if not names:
         return
-    for row in tx.workflows.loaded():
+    for row in tx[LoadedWorkflows].all():
         if row.workflow in names and row.host == own.host and not _is_running(row):
-            tx.workflows.forget_loaded(row)
+            tx[LoadedWorkflows].forget(row)
     started, program = started_of(own.pid) or "", Path(sys.argv[0]).name or "python"
-    tx.workflows.save_loaded(
+    tx[LoadedWorkflows].put_many(
         [Loaded(name, own.name, own.host, own.pid, started, program, now, None) for name in sorted(names)]
     )
 
 
 def note_ended(tx: Tx, own: Identity, *, now: Instant) -> None:
     """This process stops. The rows stay, so that people can be told who had the functions."""
-    rows = [row for row in tx.workflows.loaded() if _place(row) == own and row.ended_at is None]
-    tx.workflows.save_loaded([row._replace(ended_at=now) for row in rows])
+    rows = [row for row in tx[LoadedWorkflows].all() if _place(row) == own and row.ended_at is None]
+    tx[LoadedWorkflows].put_many([row._replace(ended_at=now) for row in rows])
 
 
 def unloaded(tx: Tx, *, now: Instant) -> list[Unloaded]:
     """The workflows with work that is due while no ticking process has their functions."""
-    workflows = tx.workflows.of_python(limit=WORKFLOWS_MAX)
+    workflows = tx[StoredWorkflows].of_python(limit=WORKFLOWS_MAX)
     if not workflows:
         return []
     live = [node for node in tx.nodes.all() if node.voided_at is None and node.lease_until > now]
     ticking = {Identity(node.name, node.host, node.pid) for node in live}
     by_name: dict[str, list[Loaded]] = {}
-    for row in tx.workflows.loaded():
+    for row in tx[LoadedWorkflows].all():
         by_name.setdefault(row.workflow, []).append(row)
-    here = {row.workflow for row in tx.workflows.loaded() if row.ended_at is None and _place(row) in ticking}
+    here = {row.workflow for row in tx[LoadedWorkflows].all() if row.ended_at is None and _place(row) in ticking}
     waiting = _waiting(tx, workflows, here, now) if live else []
     return [_outdated(name, live) if name in here else _unloaded(name, live, by_name.get(name, [])) for name in waiting]
 

@@ -5,36 +5,33 @@ froze, that node must not write any more (`FencedOff`).
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from wakeful.core.fields import shown
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import Prepared, WrongAnswer
-from wakeful.core.workflow.rows import HandlerRun, Message
+from wakeful.core.workflow.rows import HandlerRun
 from wakeful.core.workflow.rules import WorkflowState, clamp_wake
 from wakeful.features.workflows.consumers import ConsumerView, is_woken, looked
+from wakeful.features.workflows.message_rows import Message, Messages
 from wakeful.features.workflows.state import reached, read_flows, save_flows, tell, with_handler, with_subscriptions
+from wakeful.features.workflows.state_rows import Handlers
 from wakeful.ports import events
 from wakeful.ports.action import FencedOff, Fire
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.store import Tx
-
-
-class Resumed(NamedTuple):
-    """What a later phase continues with."""
-
-    run: HandlerRun
-    state: str | None
+from wakeful.ports.workflows import StoredWorkflows
 
 
 def state_of(tx: Tx, workflow_id: int, handler: str) -> str | None:
     """The state a handler returned last."""
-    rows = tx.workflows.handlers([workflow_id]).get(workflow_id, ())
+    rows = tx[Handlers].of([workflow_id]).get(workflow_id, ())
     return next((row.state for row in rows if row.name == handler), None)
 
 
-def resume(tx: Tx, workflow_id: int, handler: str, run_id: int) -> Resumed:
-    """The stored results of the earlier phases."""
-    return Resumed(tx.sessions.runs([run_id])[run_id], state_of(tx, workflow_id, handler))
+def resume(tx: Tx, workflow_id: int, handler: str, run_id: int) -> tuple[HandlerRun, str | None]:
+    """What a later phase continues with: the stored results of the earlier ones, and the handler's state."""
+    return tx[HandlerRunDetails].among([run_id])[run_id], state_of(tx, workflow_id, handler)
 
 
 def reserve(
@@ -79,7 +76,7 @@ def reserve(
     own = reached(own, "prepared", now)._replace(
         prepared=prepared.answer, mutation="none", reserved=prepared.size, prepares=own.prepares + 1
     )
-    tx.sessions.save_runs([own])
+    tx[HandlerRunDetails].save_many([own])
     return own
 
 
@@ -87,7 +84,7 @@ def begin_mutation(tx: Tx, workflow_id: int, fire: Fire, *, now: Instant) -> Han
     """Record the start of the side effect: from here until `end_mutation` its result is uncertain."""
     _, own = _hold(tx, workflow_id, fire)
     own = reached(own, "mutating", now)._replace(mutation=None)
-    tx.sessions.save_runs([own])
+    tx[HandlerRunDetails].save_many([own])
     return own
 
 
@@ -95,18 +92,18 @@ def end_mutation(tx: Tx, workflow_id: int, fire: Fire, result: str | None, *, no
     """Record the end of the side effect."""
     _, own = _hold(tx, workflow_id, fire)
     own = reached(own, "mutated", now)._replace(mutation="applied", result=result, tries=0)
-    tx.sessions.save_runs([own])
+    tx[HandlerRunDetails].save_many([own])
     return own
 
 
 def _hold(tx: Tx, workflow_id: int, fire: Fire) -> tuple[WorkflowState, HandlerRun]:
     """The locked workflow and the run, if it still belongs to this attempt. Raises `FencedOff`."""
-    workflow = tx.workflows.lock([workflow_id])[workflow_id]
+    workflow = tx[StoredWorkflows].lock([workflow_id])[workflow_id]
     run = tx.runs.lock([fire.run_id]).get(fire.run_id)
     if run is None or run.outcome != "running" or run.attempt != fire.attempt:
         raise FencedOff(f"run {fire.run_id} was taken from this node")
     flow = read_flows(tx, [workflow])[workflow_id]
-    return flow, tx.sessions.runs([fire.run_id])[fire.run_id]
+    return flow, tx[HandlerRunDetails].among([fire.run_id])[fire.run_id]
 
 
 def _move(
@@ -121,12 +118,12 @@ def _move(
     """Change the status of a consumer's pending messages; returns how many per topic."""
     rows = [row for topic, ids in chosen.items() for row in _pending(tx, workflow_id, topic, consumer, ids, status)]
     if rows:
-        tx.messages.save_many([row._replace(status=status, run_id=run_id, updated_at=now) for row in rows])
+        tx[Messages].save_many([row._replace(status=status, run_id=run_id, updated_at=now) for row in rows])
     return {topic: len(ids) for topic, ids in chosen.items()}
 
 
 def _pending(tx: Tx, workflow_id: int, topic: str, consumer: str, ids: Sequence[str], verb: str) -> list[Message]:
-    messages = tx.messages.by_ids(workflow_id, [(topic, key) for key in ids])
+    messages = tx[Messages].by_ids(workflow_id, [(topic, key) for key in ids])
     rows: list[Message] = []
     for key in ids:
         row = messages.get((topic, key), {}).get(consumer)

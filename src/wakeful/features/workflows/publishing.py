@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal, NamedTuple, TypeAlias
 from wakeful.core.returned import Named
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.answers import NewMessage
-from wakeful.core.workflow.rows import Message, Subscription, Topic
+from wakeful.core.workflow.rows import Subscription, Topic
 from wakeful.core.workflow.rules import WorkflowState
+from wakeful.features.workflows.message_rows import Message, Messages
 from wakeful.features.workflows.views import Name
 from wakeful.ports.store import Tx
 
@@ -33,15 +34,17 @@ def publish(
     reserved, consumed or skipped one is unchanged. The caller holds the workflow's lock, and saves the flow."""
     if not messages:
         return flow, []
-    known = tx.messages.by_ids(flow.workflow.workflow_id, [(message.topic, message.message_id) for message in messages])
+    known = tx[Messages].by_ids(
+        flow.workflow.workflow_id, [(message.topic, message.message_id) for message in messages]
+    )
     writing = _Writing(flow, known, run_id, now)
     put = [writing.put(message) for message in messages]
     if not writing.written:
         return flow, put
     rows = list(writing.written.values())
     changed = {(row.topic, row.message_id) for row in rows if not _has_payload(known, row)}
-    tx.messages.put_many([row for row in rows if (row.topic, row.message_id) in changed])
-    tx.messages.save_many([row for row in rows if (row.topic, row.message_id) not in changed])
+    tx[Messages].put_many([row for row in rows if (row.topic, row.message_id) in changed])
+    tx[Messages].save_many([row for row in rows if (row.topic, row.message_id) not in changed])
     return flow._replace(topics=writing.topics, subscriptions=writing.subscriptions), put
 
 

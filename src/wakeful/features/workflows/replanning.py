@@ -10,13 +10,14 @@ from wakeful.core.workflow.rules import WorkflowState
 from wakeful.features.workflows.compiled import Broken, Compilations
 from wakeful.features.workflows.state import read_flows, save_flows, with_handler
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 
 def replan_producers(
     tx: Tx, compilations: Compilations, *, concerns: Callable[[Timing], bool], after_id: int, limit: int, now: Instant
 ) -> tuple[int, list[str]] | None:
     """Move the producers with these timings to a time of theirs; returns the last id processed, and the workflows."""
-    workflows = tx.workflows.after(after_id, limit=limit)
+    workflows = tx[StoredWorkflows].after(after_id, limit=limit)
     if not workflows:
         return None
     flows = read_flows(tx, workflows)

@@ -16,8 +16,10 @@ from wakeful.features.workflows.loading import deferred
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.state import read_flows, save_flows
 from wakeful.ports.action import Fire
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.handlers import PERSONS_COMMAND, Job, RunAgent, Settled
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 GRACE: Final = MINUTE
 """Extra time for an attempt beyond the limits of its phases, which the action enforces itself."""
@@ -52,8 +54,10 @@ class HandlerRuns:
 
     def lock(self, tx: Tx, runs: Sequence[Run]) -> Locked:
         run_ids = [run.run_id for run in runs]
-        workflows = tx.workflows.lock({own.workflow_id for own in tx.sessions.runs(run_ids).values()})
-        return Locked(workflows, tx.sessions.runs(run_ids))  # read again: they may have changed before we held the lock
+        workflows = tx[StoredWorkflows].lock({own.workflow_id for own in tx[HandlerRunDetails].among(run_ids).values()})
+        return Locked(
+            workflows, tx[HandlerRunDetails].among(run_ids)
+        )  # read again: they may have changed before we held the lock
 
     def admit(self, tx: Tx, runs: Sequence[Run], *, now: Instant) -> list[Job | Defer | Skip | Leave | str]:
         paused = Defer(now + HOUR, "paused")  # pausing stops its alarm; this run was claimed just before
@@ -83,7 +87,7 @@ class HandlerRuns:
             settled.append(fate.settled)
             rows.append(fate.run)
         if rows:
-            tx.sessions.save_runs(sorted(rows))
+            tx[HandlerRunDetails].save_many(sorted(rows))
         save_flows(tx, [(before[key], after[key]) for key in before], now)
         return settled
 
@@ -116,8 +120,8 @@ class HandlerRuns:
 
 
 def _with_owners(tx: Tx, runs: Sequence[Run]) -> list[tuple[Run, HandlerRun | None, Workflow | None]]:
-    known = tx.sessions.runs([run.run_id for run in runs])
-    workflows = tx.workflows.by_ids({own.workflow_id for own in known.values()})
+    known = tx[HandlerRunDetails].among([run.run_id for run in runs])
+    workflows = tx[StoredWorkflows].among({own.workflow_id for own in known.values()})
     owned = [(run, known.get(run.run_id)) for run in runs]
     return [(run, own, None if own is None else workflows.get(own.workflow_id)) for run, own in owned]
 

@@ -52,6 +52,7 @@ from wakeful.core.workflow.rows import FOLLOWING, Handler, HandlerRun, Phase
 from wakeful.core.workflow.rules import CRASHES_MAX, HELD_MAX, WorkflowState, backoff
 from wakeful.features.workflows.clock_steps import following, taken, untaken
 from wakeful.features.workflows.compiled import Broken, Known
+from wakeful.features.workflows.message_rows import Messages
 from wakeful.features.workflows.publishing import publish
 from wakeful.features.workflows.state import (
     end_session,
@@ -183,7 +184,7 @@ def _commit(
 
 def _looks_again(tx: Tx, flow: WorkflowState, consumer: Handler) -> Handler:
     """After a run that reserved messages: it runs again only if messages are left for it."""
-    pending = tx.messages.oldest([flow.workflow.workflow_id])
+    pending = tx[Messages].oldest([flow.workflow.workflow_id])
     subscribed = {subscription.topic for subscription in flow.subscribed_by(consumer.name)}
     if any(name == consumer.name and topic in subscribed for _, topic, name in pending):
         return consumer._replace(is_flagged=consumer.is_flagged or FOLLOWING)

@@ -6,21 +6,15 @@ from typing import Any, Final, Literal
 
 from wakeful.core.run.runs import Run, unplanned
 from wakeful.core.time.instants import Instant
-from wakeful.core.workflow.rows import (
-    Handler,
-    HandlerRun,
-    Message,
-    MessageStatus,
-    Phase,
-    SessionResult,
-    Subscription,
-    Workflow,
-)
+from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Subscription, Workflow
 from wakeful.core.workflow.rules import WorkflowState, moved, rings_at
+from wakeful.features.workflows.message_rows import Message, Messages, MessageStatus
+from wakeful.features.workflows.session_rows import SessionResult, Sessions
+from wakeful.features.workflows.state_rows import Handlers, Subscriptions, Topics
 from wakeful.ports.event import EventKind
 from wakeful.ports.event_data import WorkflowChanged
 from wakeful.ports.store import Report, Tx
-from wakeful.ports.workflows import ALARM_WORKFLOW
+from wakeful.ports.workflows import ALARM_WORKFLOW, StoredWorkflows
 
 HANDLER: Final = "handler"
 """The field that names the producer in a ledger row without a handler run."""
@@ -30,9 +24,9 @@ def read_flows(tx: Tx, workflows: Iterable[Workflow]) -> dict[int, WorkflowState
     """These locked workflows with their handlers, topics and subscriptions, in three queries."""
     rows = {row.workflow_id: row for row in workflows}
     handlers, topics, subscriptions = (
-        tx.workflows.handlers(rows),
-        tx.workflows.topics(rows),
-        tx.workflows.subscriptions(rows),
+        tx[Handlers].of(rows),
+        tx[Topics].of(rows),
+        tx[Subscriptions].of(rows),
     )
     return {
         workflow_id: WorkflowState(
@@ -63,13 +57,13 @@ def save_flows(tx: Tx, pairs: Iterable[tuple[WorkflowState, WorkflowState]], now
         if before.subscriptions.get(key) != row
     ]
     if workflows:
-        tx.workflows.save_many(sorted(workflows))
+        tx[StoredWorkflows].save_many(sorted(workflows))
     if handlers:
-        tx.workflows.save_handlers(handlers)
+        tx[Handlers].put_many(handlers)
     if topics:
-        tx.workflows.save_topics(topics)
+        tx[Topics].put_many(topics)
     if subscriptions:
-        tx.workflows.save_subscriptions(subscriptions)
+        tx[Subscriptions].put_many(subscriptions)
     touch(tx, [after for _, after in changed], now)
 
 
@@ -108,7 +102,7 @@ def release(tx: Tx, flow: WorkflowState, run_id: int, now: Instant) -> WorkflowS
     """Release a run's reservations: pending again, with one more attempt, under a new sequence in the topic.
 
     That makes its consumer dirty again, so it runs for them once more; other consumers of the topic do not."""
-    return pending_again(tx, flow, tx.messages.of_run(run_id), now)
+    return pending_again(tx, flow, tx[Messages].of_run(run_id), now)
 
 
 def pending_again(tx: Tx, flow: WorkflowState, messages: Sequence[Message], now: Instant) -> WorkflowState:
@@ -125,15 +119,15 @@ def pending_again(tx: Tx, flow: WorkflowState, messages: Sequence[Message], now:
         released.append(row._replace(updated_at=now))
     if not released:
         return flow
-    tx.messages.save_many(released)
+    tx[Messages].save_many(released)
     return flow._replace(topics=topics, subscriptions=subscriptions)
 
 
 def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) -> int:
     """Mark a run's reserved messages as consumed or skipped; returns how many."""
-    rows = [message._replace(status=status, updated_at=now) for message in tx.messages.of_run(run_id)]
+    rows = [message._replace(status=status, updated_at=now) for message in tx[Messages].of_run(run_id)]
     if rows:
-        tx.messages.save_many(rows)
+        tx[Messages].save_many(rows)
     return len(rows)
 
 
@@ -150,9 +144,9 @@ def end_session(tx: Tx, flow: WorkflowState, result: SessionResult, error: str |
     session_id = flow.workflow.session_id
     if session_id is None:
         return flow
-    session = tx.sessions.by_ids([session_id]).get(session_id)
+    session = tx[Sessions].among([session_id]).get(session_id)
     if session is not None:
-        tx.sessions.save_many([session._replace(ended_at=now, result=result, error=error)])
+        tx[Sessions].save_many([session._replace(ended_at=now, result=result, error=error)])
     return with_workflow(flow, session_id=None)
 
 

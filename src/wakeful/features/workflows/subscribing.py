@@ -10,7 +10,9 @@ person skips them; the deploy returns a warning.
 from wakeful.core.workflow.definition import WorkflowDefinition
 from wakeful.core.workflow.rows import Subscription, Topic
 from wakeful.core.workflow.rules import WorkflowState
+from wakeful.features.workflows.message_rows import Messages
 from wakeful.features.workflows.publishing import NO_CONSUMER
+from wakeful.features.workflows.state_rows import Subscriptions
 from wakeful.ports.store import Tx
 
 
@@ -60,8 +62,8 @@ def _inherit(
     workflow_id = flow.workflow.workflow_id
     known = subscriptions.pop((topic, before))
     subscriptions[topic, heir] = known._replace(consumer=heir, is_active=1)
-    tx.workflows.remove_subscriptions(workflow_id, [(topic, before)])
-    pending = tx.messages.hand_over(workflow_id, topic, before, heir)
+    tx[Subscriptions].remove_one(workflow_id, topic, before)
+    pending = tx[Messages].hand_over(workflow_id, topic, before, heir)
     if pending and before != NO_CONSUMER:
         warnings.append(f"consumer '{heir}' takes over {_messages(pending)} of '{topic}' from '{before}'")
 
@@ -76,11 +78,11 @@ def _leave(
 ) -> None:
     """A consumer that leaves a topic keeps its pending messages under its name."""
     workflow_id = flow.workflow.workflow_id
-    counts = tx.messages.counts([workflow_id]).get((workflow_id, topic, name), {})
+    counts = tx[Messages].counts([workflow_id]).get((workflow_id, topic, name), {})
     left = counts.get("pending", 0) + counts.get("reserved", 0)
     if not left:
         del subscriptions[topic, name]
-        tx.workflows.remove_subscriptions(workflow_id, [(topic, name)])
+        tx[Subscriptions].remove_one(workflow_id, topic, name)
         return
     subscriptions[topic, name] = subscriptions[topic, name]._replace(is_active=0)
     warnings.append(

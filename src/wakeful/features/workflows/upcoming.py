@@ -15,6 +15,7 @@ from wakeful.features.workflows.clock_steps import following
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
 from wakeful.features.workflows.state import read_flows
 from wakeful.ports.store import Alarm, Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 # How many extra workflows are read beyond the limit; and how many are searched for running ones, whose alarm is off
 # until the run has ended.
@@ -29,9 +30,11 @@ class UpcomingHandlers:
         self._compilations = compilations
 
     def __call__(self, tx: Tx, *, now: Instant, until: Instant, limit: int) -> list[Upcoming]:
-        due = tx.workflows.due(now=until, limit=limit + SPARE)
+        due = tx[StoredWorkflows].due(now=until, limit=limit + SPARE)
         busy = [
-            workflow for workflow in tx.workflows.page(after=None, limit=BUSY_MAX) if workflow.open_run_id is not None
+            workflow
+            for workflow in tx[StoredWorkflows].page(after=None, limit=BUSY_MAX)
+            if workflow.open_run_id is not None
         ]
         flows = read_flows(tx, {workflow.workflow_id: workflow for workflow in [*due, *busy]}.values())
         runs = (

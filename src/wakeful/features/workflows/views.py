@@ -12,9 +12,10 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.workflow import rows
 from wakeful.core.workflow.definition import NAME_PATTERN, STOPPED
 from wakeful.core.workflow.definition_json import handler_to_json
-from wakeful.core.workflow.rows import MessageStatus
 from wakeful.core.workflow.rules import WorkflowState, is_dirty, is_held, is_limited, is_queued
 from wakeful.features.workflows.compiled import Broken, Known
+from wakeful.features.workflows.message_rows import Message, MessageStatus
+from wakeful.features.workflows.session_rows import Session, SessionKind, SessionResult
 
 MESSAGE_STATUSES: Final[tuple[MessageStatus, ...]] = ("pending", "reserved", "consumed", "skipped")
 Status: TypeAlias = Literal["draft", "ready", "active", "paused", "stopped"]
@@ -148,10 +149,10 @@ class SessionView:
     """A session: runs that belong together."""
 
     session_id: SessionId
-    kind: rows.SessionKind
+    kind: SessionKind
     started_at: At
     ended_at: At | None
-    result: rows.SessionResult | None
+    result: SessionResult | None
     error: str | None
     runs: list[ShownRun]
 
@@ -318,14 +319,14 @@ def run_view(own: rows.HandlerRun, run: Run | None) -> HandlerRunView:
     )
 
 
-def session_view(session: rows.Session, runs: list[HandlerRunView]) -> SessionView:
+def session_view(session: Session, runs: list[HandlerRunView]) -> SessionView:
     """A session with its runs."""
     return SessionView(
         session.session_id, session.kind, session.started_at, session.ended_at, session.result, session.error, runs
     )
 
 
-def message_view(message: rows.Message) -> MessageView:
+def message_view(message: Message) -> MessageView:
     """A message for one of its consumers."""
     return MessageView(
         id=message.message_id,

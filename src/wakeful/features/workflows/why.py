@@ -15,9 +15,11 @@ from wakeful.features.workflows.queries import views
 from wakeful.features.workflows.state import read_flows
 from wakeful.features.workflows.upcoming import ahead_of
 from wakeful.features.workflows.views import WORKFLOW
+from wakeful.ports.handler_runs import HandlerRunDetails
 from wakeful.ports.rows import at_text as _at
 from wakeful.ports.rows import begin_why
 from wakeful.ports.store import Tx
+from wakeful.ports.workflows import StoredWorkflows
 
 SAME_MINUTE: Final[Duration] = MINUTE
 STEPS_MAX: Final = 10_000
@@ -32,7 +34,7 @@ class WhyWorkflow:
         self._compilations = compilations
 
     def __call__(self, tx: Tx, name: str, *, at: Instant | None, now: Instant) -> tuple[str, Mapping[str, Any]]:
-        workflow = tx.workflows.by_names([name]).get(name)
+        workflow = tx[StoredWorkflows].by_names([name]).get(name)
         facts, row = begin_why(tx, "workflow", name, is_known=workflow is not None, at=at, now=now)
         flow = None
         if workflow is not None:
@@ -41,7 +43,7 @@ class WhyWorkflow:
             shown_as = WORKFLOW.write(view)
             facts |= {key: shown_as[key] for key in ("status", "error", "errorAt", "openRun", "nextRun", "topics")}
         if at is not None and at <= now:
-            own = None if row is None else tx.sessions.runs([row.run_id]).get(row.run_id)
+            own = None if row is None else tx[HandlerRunDetails].among([row.run_id]).get(row.run_id)
             if row is not None:
                 facts["run"]["handler"] = None if own is None else own.handler
             return _past(name, row, own, at), facts
@@ -53,7 +55,7 @@ class WhyWorkflow:
         name, known = flow.workflow.name, self._compilations.of(flow.workflow)
         open_id = flow.workflow.open_run_id
         runs = {} if open_id is None else tx.runs.lock([open_id])
-        own = None if open_id is None else tx.sessions.runs([open_id]).get(open_id)
+        own = None if open_id is None else tx[HandlerRunDetails].among([open_id]).get(open_id)
         halt = _halt(flow, own)
         if isinstance(known, Broken):
             halt = f"Workflow {name} cannot run because its definition cannot be read: {known.reason}"

@@ -17,11 +17,11 @@ from wakeful.core.schedule.actions import OUTPUT_MAX, Address, Celery, Dispatch,
 from wakeful.core.time.instants import HOUR, SECOND, Duration, format_instant
 from wakeful.integrations.actions.cancellation import run_to_end
 from wakeful.integrations.actions.celery_fleet import PENDING, Fleet, Progress, Uncertain, Unsent, text_of
+from wakeful.integrations.actions.receipts import NO_LISTENER, Inbox, Receipts
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.threads import Threads, call_on
 from wakeful.ports.action import SHUTDOWN, FencedOff, Fire, Ladder, StillRunning, StillWorking, Told
 from wakeful.ports.clock import Clock
-from wakeful.ports.receipts import NO_LISTENER, ReceiptInbox, ReceiptSource
 
 WORKER_LOST: Final = "worker"
 """The reason of a run whose worker died, or whose result was lost."""
@@ -37,9 +37,7 @@ class DispatchAction:
 
     is_local = False
 
-    def __init__(
-        self, clock: Clock, receipts: ReceiptSource | None = None, env: Mapping[str, str] = os.environ
-    ) -> None:
+    def __init__(self, clock: Clock, receipts: Receipts | None = None, env: Mapping[str, str] = os.environ) -> None:
         self._clock = clock
         self._receipts = receipts
         self._env = env
@@ -91,7 +89,7 @@ class DispatchAction:
             await self._threads.run(fleet.close)
         self._threads.close()
 
-    async def _dispatch(self, celery: Celery, fire: Fire, ladder: Ladder, inbox: ReceiptInbox | None) -> Result:
+    async def _dispatch(self, celery: Celery, fire: Fire, ladder: Ladder, inbox: Inbox | None) -> Result:
         fleet = await self._fleet(celery)
         task_id = task_id_of(fire, fire.attempt)
         earlier = await self._earlier_success(fleet, fire)
@@ -121,7 +119,7 @@ class DispatchAction:
         if task is not None and task.cancelling():
             raise asyncio.CancelledError
 
-    async def _follow(self, fleet: Fleet, task_id: str, ladder: Ladder, inbox: ReceiptInbox | None) -> Result:
+    async def _follow(self, fleet: Fleet, task_id: str, ladder: Ladder, inbox: Inbox | None) -> Result:
         """Wait for the end of the task, by its result or its receipt."""
         news = _News(fleet, task_id)
         try:
@@ -214,7 +212,7 @@ class _News:
     def _report(self, loop: asyncio.AbstractEventLoop, seen: Progress) -> None:
         call_on(loop, lambda: self._queue.put_nowait(seen))
 
-    async def next_or(self, inbox: ReceiptInbox | None) -> Progress | None:
+    async def next_or(self, inbox: Inbox | None) -> Progress | None:
         """The next change; None if a receipt arrived first."""
         if inbox is None:
             return await self._queue.get()

@@ -15,13 +15,13 @@ from wakeful.core.run.traces import trace_header
 from wakeful.core.schedule.actions import OUTPUT_MAX, ActionSpec, Http
 from wakeful.core.time.instants import format_instant
 from wakeful.integrations.actions.cancellation import remote
+from wakeful.integrations.actions.receipts import NO_LISTENER, Inbox, Receipts
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.net.exchange import Exchanges, NoAnswer, NoConnection, NoRoom, Request, Response
 from wakeful.integrations.system.text import one_line
 from wakeful.ports.action import DEADLINE, CannotBegin, Detached, Fire, Ladder
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
-from wakeful.ports.receipts import NO_LISTENER, ReceiptInbox, ReceiptSource
 
 ACTION: Final = "http-request"
 READ_MAX: Final = 16 * 1024 * 1024
@@ -40,7 +40,7 @@ class HttpAction:
     is_local = False
 
     def __init__(
-        self, clock: Clock, listener: ExchangeListener | None = None, receipts: ReceiptSource | None = None
+        self, clock: Clock, listener: ExchangeListener | None = None, receipts: Receipts | None = None
     ) -> None:
         self._clock = clock
         self._receipts = receipts
@@ -95,7 +95,7 @@ class HttpAction:
         return Failed(f"{response.line}: {said}" if said else response.line, output=text)
 
 
-async def _received(inbox: ReceiptInbox, ladder: Ladder) -> Result:
+async def _received(inbox: Inbox, ladder: Ladder) -> Result:
     """The target accepted the request: wait for its receipt. One that arrives after the deadline still counts."""
     await ladder.climb("accepted")
     try:

@@ -14,20 +14,14 @@ from wakeful.integrations.actions.sessions import END_GRACE, end_session, listed
 from wakeful.ports.action import OrphanFate, Process
 
 
-class SystemOrphans:
-    """Ends processes that a crashed node on this machine left behind."""
-
-    def __init__(self, *, grace: Duration = END_GRACE) -> None:
-        self._grace = grace
-
-    async def end(self, process: Process) -> OrphanFate:
-        """End the whole session if it still belongs to that process."""
-        if process.host != await listed(this_host, name="orphan"):
-            return "elsewhere"
-        state = await listed(lambda: _find(process), name="orphan")
-        if state == "living":
-            return "gone" if await end_session(process.pid, self._grace) else "remains"
-        return "gone" if state == "gone" else "remains"
+async def end_orphan(process: Process, *, grace: Duration = END_GRACE) -> OrphanFate:
+    """End the whole session that a crashed node on this machine left behind, if it still belongs to that process."""
+    if process.host != await listed(this_host, name="orphan"):
+        return "elsewhere"
+    state = await listed(lambda: _find(process), name="orphan")
+    if state == "living":
+        return "gone" if await end_session(process.pid, grace) else "remains"
+    return "gone" if state == "gone" else "remains"
 
 
 def identify(pid: int) -> Process:

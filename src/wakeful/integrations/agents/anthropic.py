@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.core.run.results import Failed
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.agents.chat import (
     CALLS_MAX,
     CUT,
@@ -15,8 +16,8 @@ from wakeful.integrations.agents.chat import (
     ToolCall,
     ToolCalls,
 )
-from wakeful.integrations.agents.reply import reply_of
-from wakeful.ports.agent import Replied, Transcripts
+from wakeful.integrations.agents.transcripts import Transcripts
+from wakeful.ports.agent import Replied
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
 

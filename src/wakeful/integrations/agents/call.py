@@ -18,9 +18,10 @@ from wakeful.integrations.actions.arguments import NotCallable, fill
 from wakeful.integrations.actions.call import CallAction
 from wakeful.integrations.actions.invoke import TEXT_OF, attribute_of, outcome_of, text_of
 from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.one_shot import OneShot
-from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
+from wakeful.integrations.agents.reply import marked, session_id_of
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn

@@ -21,12 +21,14 @@ from wakeful.core.run.traces import trace_header
 from wakeful.core.run.usage import Usage, added, usage_of
 from wakeful.core.time.instants import MINUTE, Duration
 from wakeful.integrations.actions.cancellation import remote
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.agents.client import Client
 from wakeful.integrations.agents.one_shot import OneShot
-from wakeful.integrations.agents.reply import marked, reply_of
+from wakeful.integrations.agents.reply import marked
+from wakeful.integrations.agents.transcripts import Transcripts, TranscriptTurn
 from wakeful.integrations.net.exchange import NoAnswer, NoConnection, NoRoom, Response, is_web_address
 from wakeful.ports.action import CannotBegin, Fire, Ladder, NeverReceived
-from wakeful.ports.agent import Answer, Exchange, Fate, Replied, ToolSpec, Transcripts, TranscriptTurn, Turn
+from wakeful.ports.agent import Answer, Exchange, Fate, Replied, ToolSpec, Turn
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener, RequestContext
 
@@ -192,7 +194,7 @@ class ChatAgent:
         if toolbox is None:
             return _only_reply(await self._post(ask, turn.fire))
         usage: Usage | None = None
-        ask = ask._replace(tools=toolbox.tools)
+        ask = ask._replace(tools=toolbox.tools())
         for number in range(ROUNDS_MAX + 1):
             answer = await self._post(ask._replace(is_last=number == ROUNDS_MAX), turn.fire)
             if isinstance(answer, _ToolsRefused):

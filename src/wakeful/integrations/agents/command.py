@@ -16,6 +16,7 @@ from wakeful.core.run.results import Failed, Throttled
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import usage_of
 from wakeful.core.time.instants import Duration, Instant, format_instant
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.integrations.agents.limits import printed_reset
@@ -23,7 +24,7 @@ from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.patterns import Matches, TooSlow, search, wrong_pattern
 from wakeful.integrations.agents.presets.preset import Launch, Printed, ReadMoment
 from wakeful.integrations.agents.printed import message_in, plain
-from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
+from wakeful.integrations.agents.reply import marked, session_id_of
 from wakeful.integrations.system.text import last_line, one_line, parse_json
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.action import Ladder

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakeful.core.run.runs import RungName
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.agents.one_shot import OneShot
-from wakeful.integrations.agents.reply import marked, reply_of
+from wakeful.integrations.agents.reply import marked
 from wakeful.ports.action import Ladder, NeverReceived
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
 

@@ -24,7 +24,7 @@ from wakeful.integrations.agents.session_notes import SessionNotes
 from wakeful.integrations.agents.session_records import FOLDER
 from wakeful.integrations.agents.session_server import SessionsSettings
 from wakeful.integrations.agents.sessions import SessionsAgent
-from wakeful.integrations.agents.transcripts import FileTranscripts
+from wakeful.integrations.agents.transcripts import Transcripts
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
@@ -116,8 +116,8 @@ def _chat(agent: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:
     )
 
 
-def _transcripts(name: str, agent: written.OpenAIAgent | written.AnthropicAgent, home: Path) -> FileTranscripts:
-    return FileTranscripts(home / "transcripts" / name, sessions_max=agent.sessions_max)
+def _transcripts(name: str, agent: written.OpenAIAgent | written.AnthropicAgent, home: Path) -> Transcripts:
+    return Transcripts(home / "transcripts" / name, sessions_max=agent.sessions_max)
 
 
 def _command(agent: written.CommandAgent, home: Path) -> CommandSettings:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from wakeful.core.run.usage import Usage, added, usage_of
-from wakeful.integrations.agents.reply import reply_of
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.system.text import one_line
 
 Event: TypeAlias = dict[str, Any]

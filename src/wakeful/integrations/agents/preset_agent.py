@@ -21,11 +21,12 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import Usage, since
 from wakeful.core.slot.windows import UsageWindow
 from wakeful.core.time.instants import Duration, Instant, format_instant
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.integrations.agents.one_shot import OneShot
 from wakeful.integrations.agents.presets.preset import Ask, Preset, Printed, Reading, ReadMoment
-from wakeful.integrations.agents.reply import marked, reply_of, session_id_of
+from wakeful.integrations.agents.reply import marked, session_id_of
 from wakeful.integrations.agents.session_notes import SessionNotes, SessionUsage
 from wakeful.integrations.agents.troubles import trouble
 from wakeful.integrations.system.threads import in_thread

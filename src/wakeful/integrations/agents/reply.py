@@ -1,19 +1,10 @@
-"""Prepares an agent's reply for storage: bounded, cleaned, and never trusted."""
+"""What every agent is told about a prompt's origin, and what may be a session id."""
 
 import re
 from typing import Final
 
 from wakeful.core.heartbeat.conversations import is_conversation
-from wakeful.integrations.system.text import cap, fit
 
-READ_MAX: Final = 1024 * 1024
-"""How much of a response is read."""
-
-REPLY_MAX: Final = 64 * 1024
-"""How much of a reply is kept."""
-
-# All control characters except tab, line feed and carriage return: terminals interpret them.
-_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 _SESSION_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@=+-]{0,199}", re.ASCII)
 
 
@@ -23,13 +14,6 @@ def marked(prompt: str, slug: str) -> str:
     if is_conversation(slug):
         return prompt
     return f"[scheduler:{slug}] {prompt}"
-
-
-def reply_of(text: object) -> str | None:
-    """A reply ready for storage; None if it is not text."""
-    if not isinstance(text, str):
-        return None
-    return cap(_CONTROLS.sub("\ufffd", fit(text[:READ_MAX])), REPLY_MAX)
 
 
 def session_id_of(value: object) -> str | None:

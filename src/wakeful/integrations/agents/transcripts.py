@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from wakeful.integrations.system.plain_files import replace_private
 from wakeful.integrations.system.threads import in_thread
-from wakeful.ports.agent import TranscriptTurn
 
 TURNS_MAX: Final = 50
 BYTES_MAX: Final = 256 * 1024
@@ -26,8 +25,16 @@ _PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}(\.[A-Za-z0-9_-]{1,50
 _SUFFIX: Final = ".json"
 
 
-class FileTranscripts:
-    """Keeps transcripts in a folder that only its owner can read."""
+class TranscriptTurn(NamedTuple):
+    """One turn of a transcript: the prompt, its key, and the reply."""
+
+    key: str
+    prompt: str
+    reply: str
+
+
+class Transcripts:
+    """Keeps conversations for agents that have no memory themselves, in a folder that only its owner can read."""
 
     def __init__(self, folder: Path, *, sessions_max: int = SESSIONS_MAX, turns_max: int = TURNS_MAX) -> None:
         self._folder = folder
@@ -35,9 +42,11 @@ class FileTranscripts:
         self._turns_max = turns_max
 
     async def read(self, session_id: str) -> Sequence[TranscriptTurn]:
+        """The conversation, oldest turn first; empty for an unknown session."""
         return await in_thread(partial(self._read, session_id), name="transcript")
 
     async def add(self, session_id: str, spoken: TranscriptTurn) -> None:
+        """Add a turn, replacing an earlier turn with the same key."""
         await in_thread(partial(self._add, session_id, spoken), name="transcript")
 
     def _read(self, session_id: str) -> list[TranscriptTurn]:

@@ -20,8 +20,8 @@ from wakeful.core.run.traces import SpanId, turn_of
 from wakeful.core.schedule.actions import ActionSpec, Prompt
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, format_duration
 from wakeful.integrations.actions.cancellation import run_to_end
+from wakeful.integrations.actions.receipts import Inbox, Receipts
 from wakeful.integrations.agents.config import is_persistent, wrong_config
-from wakeful.integrations.agents.receipts import Inbox, Receipts
 from wakeful.ports.action import CannotBegin, Fire, Ladder, StillRunning, Told
 from wakeful.ports.agent import (
     Accepted,

@@ -24,7 +24,7 @@ from wakeful.integrations.net.trouble import NoAnswer, NoConnection, NoRoom, Not
 from wakeful.integrations.system.text import one_line, parse_json
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.clock import Clock
-from wakeful.ports.exchange import ExchangeFlow, ExchangeListener, RequestContext
+from wakeful.ports.exchange import ExchangeListener, ExchangeStep, RequestContext
 
 if TYPE_CHECKING:
     import aiohttp
@@ -152,15 +152,15 @@ class Exchanges:
 
         Raises `NoConnection` (the target certainly did not get it) and `NoAnswer`, each with a message."""
         session = await self._open()
-        flow = self._begin(request, about)
+        step = self._begin(request, about)
         try:
             response = await self._ask(session, request, limit)
         except BaseException as error:
-            if flow is not None:
-                flow.error(str(error) or "cancelled")
+            if step is not None:
+                step("error", {"error": str(error) or "cancelled"})
             raise
-        if flow is not None:
-            flow.response(status=response.status, bytes=response.body.size)
+        if step is not None:
+            step("response", {"status": response.status, "bytes": response.body.size})
         return response
 
     async def prepare(self) -> None:
@@ -172,12 +172,12 @@ class Exchanges:
         if session is not None:
             await session.close()
 
-    def _begin(self, request: Request, about: RequestContext) -> ExchangeFlow | None:
+    def _begin(self, request: Request, about: RequestContext) -> ExchangeStep | None:
         if self._listener is None:
             return None
-        flow = self._listener.flow(about.action, slug=about.slug, slot=about.slot)
-        flow.request(method=request.method, url=request.shown or _public(request.url))
-        return flow
+        step = self._listener(about)
+        step("request", {"method": request.method, "url": request.shown or _public(request.url)})
+        return step
 
     async def _open(self) -> "aiohttp.ClientSession":
         if self._session is not None:

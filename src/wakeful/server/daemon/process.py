@@ -324,7 +324,7 @@ class _Daemon:
 
     def _listener(self) -> ExchangeListener | None:
         """Logs every outgoing request; created with the sink."""
-        return None if self._telemetry is None else self._telemetry.log
+        return None if self._telemetry is None else self._telemetry.log.exchange
 
     async def _log_of_run(self, run_id: int, since: Instant, until: Instant) -> RunLog:
         assert self._telemetry is not None  # noqa: S101 - it is created before the app has a run

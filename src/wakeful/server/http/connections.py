@@ -17,9 +17,12 @@ are in progress, by the address that the proxy forwards.
 import resource
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from wakeful.core.time.instants import HOUR, MINUTE, Duration
+
+if TYPE_CHECKING:
+    from wakeful.server.http.server import Protocol as Connection
 
 TOTAL_MAX: Final = 1_024
 TOTAL_MIN: Final = 16
@@ -36,14 +39,6 @@ class ConnectionLimits(NamedTuple):
 
     total: int
     per_peer: int  # from one address, before they are authenticated
-
-
-class Connection(Protocol):
-    """A connection, as this module sees it."""
-
-    def turn_away(self) -> None:
-        """Close it now, whatever it is doing."""
-        ...
 
 
 class TurnedAway(NamedTuple):
@@ -84,7 +79,7 @@ class Connections:
         self._requests: Counter[str] = Counter()  # in progress through proxies, by the forwarded address
         self._turned_away: deque[tuple[int, Counter[str]]] = deque()  # by the minute in which it happened
 
-    def opened(self, connection: Connection, peer: str) -> None:
+    def opened(self, connection: "Connection", peer: str) -> None:
         """Count a new connection, and close the one that has to make room for it."""
         self._strangers[connection] = peer
         self._of_peer[peer] += 1
@@ -93,17 +88,17 @@ class Connections:
         elif len(self._authenticated) + len(self._strangers) > self.limits.total:
             self._turn_away(next(iter(self._strangers)))
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: "Connection") -> None:
         """A connection has ended."""
         self._authenticated.discard(connection)
         self._forget(connection)
 
-    def authenticated(self, connection: Connection) -> None:
+    def authenticated(self, connection: "Connection") -> None:
         """A request on this connection was authenticated."""
         if self._forget(connection) is not None:
             self._authenticated.add(connection)
 
-    def is_stranger(self, connection: Connection) -> bool:
+    def is_stranger(self, connection: "Connection") -> bool:
         """Whether it came over TCP and no request on it was authenticated."""
         return connection in self._strangers
 
@@ -133,12 +128,12 @@ class Connections:
         """A request that used more than a stranger may was refused."""
         self._count(peer)
 
-    def _turn_away(self, connection: Connection) -> None:
+    def _turn_away(self, connection: "Connection") -> None:
         peer = self._forget(connection)
         self._count(peer or "")
         connection.turn_away()
 
-    def _forget(self, connection: Connection) -> str | None:
+    def _forget(self, connection: "Connection") -> str | None:
         """The peer of an unauthenticated connection, which is not counted any longer."""
         peer = self._strangers.pop(connection, None)
         if peer is not None:

@@ -1,4 +1,4 @@
-"""Shared tables on a PostgreSQL connection, see `stores.shared`."""
+"""`ports.database` on a PostgreSQL connection."""
 
 import re
 from collections.abc import Iterable, Sequence

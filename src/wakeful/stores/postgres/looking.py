@@ -6,18 +6,18 @@ from contextlib import contextmanager
 import psycopg
 
 from wakeful.core.time.instants import Instant
+from wakeful.ports.releases import WITHOUT_0_2
+from wakeful.ports.store import Tx
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
 from wakeful.stores.postgres.connection import Connection, Connector, Session, Timeouts, unavailable
 from wakeful.stores.postgres.migrate import DatabaseRefused, migrations, version_of
 from wakeful.stores.postgres.reader import BEGIN
 from wakeful.stores.postgres.tx import tx_on
-from wakeful.stores.shared.releases import WITHOUT_0_2
-from wakeful.stores.shared.tx import StoreTx
 
 
 @contextmanager
-def looking(url: str) -> Iterator[tuple[StoreTx, Instant]]:
+def looking(url: str) -> Iterator[tuple[Tx, Instant]]:
     """One consistent snapshot, and the server's time. Raises `DatabaseRefused` or `StoreUnavailable`."""
     connector = Connector(parse(url), Timeouts())
     connection: Connection = connector.open()

@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from psycopg import Connection, errors
 
+from wakeful.ports.releases import WITHOUT_0_2
 from wakeful.ports.store import DatabaseRefused
-from wakeful.stores.shared.releases import WITHOUT_0_2
 
 __all__ = ["DatabaseRefused", "Migration", "migrate", "migrations", "version_of"]
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import ExecStatus
 
+from wakeful.ports.store import Tx
 from wakeful.stores.postgres.connection import Connector, Session, is_unavailable, unavailable
 from wakeful.stores.postgres.tx import tx_on
 from wakeful.stores.postgres.workers import Fate
-from wakeful.stores.shared.tx import StoreTx
 
 BEGIN: Final = b"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
 BEGINS_MAX: Final = 5
@@ -23,7 +23,7 @@ class ReaderWorker:
         self._connector = connector
         self._on_time = on_time
         self._session: Session | None = None
-        self._tx: StoreTx | None = None
+        self._tx: Tx | None = None
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate:
         try:
@@ -48,7 +48,7 @@ class ReaderWorker:
         # Writing in a read transaction is an error of the operation, although a standby reports the same code.
         return is_unavailable(error) and not isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
 
-    def _begin(self) -> StoreTx:
+    def _begin(self) -> Tx:
         """Begin on the current connection; one that died while idle, or breaks immediately, is replaced."""
         for tries_left in reversed(range(BEGINS_MAX)):
             session, tx = self._take()
@@ -62,7 +62,7 @@ class ReaderWorker:
                 self._connector.note(error)
         raise AssertionError("unreachable")
 
-    def _take(self) -> tuple[Session, StoreTx]:
+    def _take(self) -> tuple[Session, Tx]:
         if self._session is None or self._tx is None:
             self._session = Session(self._connector.open(), is_reading=True, on_time=self._on_time)
             self._tx = tx_on(self._session)

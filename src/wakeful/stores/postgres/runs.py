@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Final
 
-from wakeful.core.run.runs import Attempt, Outcome, Run
+from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
-from wakeful.ports.changes import AttemptsAdded, Change, RunsAdded, RunsAnnotated, RunsMarked, RunsRemoved, RunsSaved
-from wakeful.ports.database import NO_ID, columns_of, fields_of, texts_of
-from wakeful.ports.ledger import CLAIMED_COLUMNS, GapSummary
+from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsSaved
+from wakeful.ports.database import columns_of, fields_of, texts_of
+from wakeful.ports.ledger import CLAIMED_COLUMNS
+from wakeful.ports.runs import Runs
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
-from wakeful.stores.postgres.connection import Param, Session
+from wakeful.stores.postgres.connection import Session
+from wakeful.stores.postgres.database import PostgresDatabase
 from wakeful.stores.postgres.lanes import PRUNE as PRUNE_LANES
 from wakeful.stores.postgres.rows import (
     arrays,
@@ -27,7 +29,6 @@ from wakeful.stores.postgres.rows import (
     update_of,
     update_some,
 )
-from wakeful.stores.pruning import PRUNE_WINDOW, Ledger, doomed
 
 _COLUMNS = columns_of(Run, "runs")
 _GLANCE = columns_of(RunGlance, "runs")
@@ -145,59 +146,6 @@ KEYS_OF_NODES = f"SELECT run_id, schedule_id FROM runs WHERE {_IS_HELD} ORDER BY
 # Of these runs, those the nodes still hold, locked.
 OF_NODES = f"SELECT {_COLUMNS} FROM runs WHERE run_id = ANY($2::bigint[]) AND {_IS_HELD} ORDER BY run_id FOR UPDATE"
 
-# Insert attempts that ended without closing their runs.
-ADD_ATTEMPTS = insert_into("attempts", Attempt, texts_of(Attempt))
-
-# Earlier attempts of these runs, in order.
-ATTEMPTS = f"""
-SELECT {columns_of(Attempt, "attempts")} FROM attempts WHERE run_id = ANY($1::bigint[]) ORDER BY run_id, attempt
-"""
-
-# Planned instants in a span that have a row. Manual requests have negative occurrences.
-TAKEN = """
-SELECT planned_at FROM runs
-WHERE schedule_id = $1 AND occurrence > greatest($2::bigint, -1) AND occurrence <= $3
-"""
-
-# Gaps that reach beyond an instant: all that start after it, and the one that may span it. Gaps tile time (L1), so
-# only the last gap that starts before the instant can reach beyond it. A run that was ever tried is not a gap,
-# unless others were merged into it: their checks found nothing.
-LOOK_GAPS_AHEAD = f"""
-SELECT {_COLUMNS} FROM runs
-WHERE schedule_id = $1 AND outcome IN ('skipped', 'missed') AND (attempt = 0 OR instants > 1)
-  AND coalesce(planned_until, planned_at) > $2
-  AND occurrence >= coalesce(
-    (
-      SELECT max(occurrence) FROM runs
-      WHERE schedule_id = $1 AND occurrence BETWEEN 0 AND $2
-        AND outcome IN ('skipped', 'missed') AND (attempt = 0 OR instants > 1)
-    ), 0
-  )
-ORDER BY run_id
-"""
-
-# The same, locked.
-GAPS_AHEAD = f"{LOOK_GAPS_AHEAD} FOR UPDATE"
-
-# A copy of an earlier definition, stored when it changed. Scans the schedule's rows, only after a clock step.
-KEPT_DEFINITION = """
-SELECT definition FROM runs WHERE schedule_id = $1 AND version = $2 AND definition IS NOT NULL LIMIT 1
-"""
-
-# Delete rows from the ledger.
-REMOVE = "DELETE FROM runs WHERE run_id = ANY($1::bigint[])"
-
-# Delete the attempts of rows from the ledger.
-REMOVE_ATTEMPTS = "DELETE FROM attempts WHERE run_id = ANY($1::bigint[])"
-
-# The ledger, newest first.
-PAGE = f"SELECT {_COLUMNS} FROM runs WHERE run_id < $1 ORDER BY run_id DESC LIMIT $2"
-
-# One schedule's rows, newest first.
-PAGE_OF_SCHEDULE = f"""
-SELECT {_COLUMNS} FROM runs WHERE schedule_id = $3 AND run_id < $1 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
-"""
-
 # The newest rows of each schedule, without large columns, because many are read together.
 LATEST = f"""
 SELECT latest.* FROM unnest($1::bigint[]) AS wanted (schedule_id) CROSS JOIN LATERAL (
@@ -206,92 +154,18 @@ SELECT latest.* FROM unnest($1::bigint[]) AS wanted (schedule_id) CROSS JOIN LAT
 ) AS latest
 """
 
-# One schedule's rows of one outcome, newest first.
-PAGE_OF_SCHEDULE_AND_OUTCOME = f"""
-SELECT {_COLUMNS} FROM runs
-WHERE schedule_id = $3 AND run_id < $1 AND outcome = $4 ORDER BY schedule_id DESC, run_id DESC LIMIT $2
-"""
-
-# Succeeded rows, newest first: most are, so scanning backwards finds a page quickly.
-PAGE_OF_SUCCEEDED = f"""
-SELECT {_COLUMNS} FROM runs WHERE run_id < $1 AND outcome = 'succeeded' ORDER BY run_id DESC LIMIT $2
-"""
-
-# Running rows, newest first: there are few, so they are sorted.
-PAGE_OF_RUNNING = f"""
-SELECT {_COLUMNS} FROM runs
-WHERE (outcome = 'running' OR stuck = 1) AND outcome = 'running' AND run_id < $1 ORDER BY {_FEW_BY_ID} DESC LIMIT $2
-"""
-
-# Waiting rows, newest first: found by their alarms.
-PAGE_OF_WAITING = f"""
-SELECT {_COLUMNS} FROM alarms JOIN runs ON run_id = alarms.ref
-WHERE alarms.kind = 'run' AND alarms.ref < $1 AND outcome = 'waiting'
-ORDER BY alarms.kind DESC, alarms.ref DESC LIMIT $2
-"""
-
-# Rows of one of the rarer outcomes, newest first.
-PAGE_OF_AMISS = f"""
-SELECT {_COLUMNS} FROM runs
-WHERE outcome = $3 AND outcome <> 'running' AND outcome <> 'waiting' AND outcome <> 'succeeded' AND run_id < $1
-ORDER BY outcome DESC, run_id DESC LIMIT $2
-"""
-
-# A range of the ledger in id order, and which of its rows may be deleted: closed, due and ended before `before`, not
-# stuck, and no cadence refers to them. Then whether one of these times was written by a clock that was set.
-PRUNABLE = """
-SELECT run_id,
-  ended_at IS NOT NULL AND ended_at < $3 AND due_at < $3 AND stuck = 0 AND outcome <> 'running' AND outcome <> 'waiting'
-  AND NOT EXISTS (
-    SELECT 1 FROM cadences
-    WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id, last_row_id)
-  ),
-  ended_at >= $5 OR due_at >= $5,
-  due_at
-FROM runs WHERE run_id > $1 AND run_id <= $4 ORDER BY run_id LIMIT $2
-"""
-
-# When the newest row was due.
-NEWEST_DUE_AT = "SELECT due_at FROM runs ORDER BY run_id DESC LIMIT 1"
-
-# Up to which id pruning has progressed. The transaction that locks this row prunes; no other waits for it.
-PRUNED_THROUGH = "SELECT value FROM counters WHERE name = 'pruned_through' FOR UPDATE SKIP LOCKED"
-
-# Record up to which id pruning has progressed.
-SET_PRUNED_THROUGH = "UPDATE counters SET value = $1 WHERE name = 'pruned_through' RETURNING value"
-
 # How many free lanes one pruning step deletes.
 LANES_PRUNED_MAX: Final = 1_000
 
 
-# The id of the newest row.
-LAST_ID = "SELECT coalesce((SELECT run_id FROM runs ORDER BY run_id DESC LIMIT 1), 0)"
+class PostgresRuns(Runs):
+    """See `ports.runs.Runs`."""
 
-# Missed and caught-up instants after an id, by owner. There are few such rows: they were written since a start.
-FALLEN = """
-SELECT schedule_id, sum(CASE WHEN outcome = 'missed' THEN instants ELSE 0 END)::bigint,
-  sum(CASE WHEN trigger = 'catchUp' THEN 1 ELSE 0 END)::bigint
-FROM runs
-WHERE run_id > $1 AND planned_at <= $3 AND coalesce(planned_until, planned_at) >= $2
-  AND (outcome = 'missed' OR trigger = 'catchUp')
-GROUP BY schedule_id
-"""
-
-
-class PostgresRuns:
-    """See `ports.store.Runs`."""
-
-    __slots__ = ("_changes", "_session")
+    __slots__ = ("_session",)
 
     def __init__(self, session: Session, changes: list[Change]) -> None:
+        super().__init__(PostgresDatabase(session), changes)
         self._session = session
-        self._changes = changes
-
-    def last_id(self) -> int:
-        return int(self._session.rows(LAST_ID)[0][0])
-
-    def fallen(self, *, after_id: int, since: Instant, until: Instant) -> list[GapSummary]:
-        return sorted(map(GapSummary._make, self._session.rows(FALLEN, after_id, since, until)))
 
     def reserve_ids(self, n: int) -> list[int]:
         return [run_id for (run_id,) in self._session.rows(RESERVE_IDS, n)] if n else []
@@ -377,51 +251,6 @@ class PostgresRuns:
         found = self._session.rows(OF_NODES, owners, ids(run_id for run_id, _ in keys))
         return list(map(Run._make, found))
 
-    def add_attempts(self, rows: Sequence[Attempt]) -> None:
-        if rows:
-            self._session.change(ADD_ATTEMPTS, *arrays(rows, Attempt, _TEXTS))
-            self._changes.append(AttemptsAdded(rows))
-
-    def attempts(self, run_ids: Sequence[int]) -> dict[int, list[Attempt]]:
-        of_runs: dict[int, list[Attempt]] = {}
-        for row in map(Attempt._make, self._session.rows(ATTEMPTS, ids(set(run_ids)))):
-            of_runs.setdefault(row.run_id, []).append(row)
-        return of_runs
-
-    def taken(self, schedule_id: int, *, after: Instant, until: Instant) -> frozenset[Instant]:
-        return frozenset(instant for (instant,) in self._session.rows(TAKEN, schedule_id, after, until))
-
-    def gaps_ahead(self, schedule_id: int, *, after: Instant) -> list[Run]:
-        query = LOOK_GAPS_AHEAD if self._session.is_reading else GAPS_AHEAD
-        return list(map(Run._make, self._session.rows(query, schedule_id, after)))
-
-    def kept_definition(self, schedule_id: int, version: int) -> str | None:
-        for (definition,) in self._session.rows(KEPT_DEFINITION, schedule_id, version):
-            return str(definition)
-        return None
-
-    def remove_many(self, run_ids: Sequence[int]) -> None:
-        self._remove(run_ids)
-        if run_ids:
-            self._changes.append(RunsRemoved(run_ids))
-
-    def _remove(self, run_ids: Sequence[int]) -> None:
-        wanted = ids(run_ids)
-        self._session.change(REMOVE_ATTEMPTS, wanted)
-        self._session.change(REMOVE, wanted)
-
-    def page(
-        self,
-        *,
-        schedule_id: int | None = None,
-        before_id: int | None = None,
-        limit: int,
-        outcome: Outcome | None = None,
-    ) -> list[Run]:
-        edge = (NO_ID if before_id is None else before_id, limit)
-        query, params = _page(edge, schedule_id, outcome)
-        return list(map(Run._make, self._session.rows(query, *params)))
-
     def latest(self, schedule_ids: Sequence[int], *, limit: int) -> dict[int, list[RunGlance]]:
         of_schedules: dict[int, list[RunGlance]] = {key: [] for key in schedule_ids}
         for row in map(RunGlance._make, self._session.rows(LATEST, ids(set(schedule_ids)), limit)):
@@ -429,40 +258,6 @@ class PostgresRuns:
         return of_schedules
 
     def prune(self, *, before: Instant, limit: int, since: Instant = 0) -> int:
-        held = self._session.rows(PRUNED_THROUGH)
-        if not held:
-            return 0  # another node is pruning
-        ((start,),) = held
-        found, cursor = doomed(self._ledger(before, since), start, before=before, limit=limit)
-        if found:
-            self._remove(found)
-        if cursor != start:
-            self._session.rows(SET_PRUNED_THROUGH, cursor)
+        removed = super().prune(before=before, limit=limit, since=since)
         self._session.rows(PRUNE_LANES, LANES_PRUNED_MAX)  # in this store free lanes keep their rows
-        return len(found)
-
-    def _ledger(self, before: Instant, since: Instant) -> Ledger:
-        ask = self._session.rows
-        return Ledger(
-            window=lambda after_id, until_id: ask(PRUNABLE, after_id, PRUNE_WINDOW, before, until_id, since),
-            newest_due_at=lambda: int(ask(NEWEST_DUE_AT)[0][0]),
-        )
-
-
-def _page(edge: tuple[int, int], schedule_id: int | None, outcome: Outcome | None) -> tuple[str, tuple[Param, ...]]:
-    """The query for a page: each filter uses an index that finds its rows without reading others."""
-    if schedule_id is not None:
-        if outcome is None:
-            return PAGE_OF_SCHEDULE, (*edge, schedule_id)
-        return PAGE_OF_SCHEDULE_AND_OUTCOME, (*edge, schedule_id, outcome)
-    match outcome:
-        case None:
-            return PAGE, edge
-        case "succeeded":
-            return PAGE_OF_SUCCEEDED, edge
-        case "running":
-            return PAGE_OF_RUNNING, edge
-        case "waiting":
-            return PAGE_OF_WAITING, edge
-        case _:
-            return PAGE_OF_AMISS, (*edge, outcome)
+        return removed

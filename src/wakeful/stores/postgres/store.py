@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import psycopg
 
-from wakeful.ports.store import StoreUnavailable
+from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres.address import parse
 from wakeful.stores.postgres.clock import PostgresClock
 from wakeful.stores.postgres.connection import Connection, Connector, Session, Timeouts, UncertainCommits, unavailable
@@ -17,7 +17,6 @@ from wakeful.stores.postgres.migrate import Migration, migrate, migrations
 from wakeful.stores.postgres.reader import ReaderWorker
 from wakeful.stores.postgres.workers import Call, Workers
 from wakeful.stores.postgres.writer import WriterWorker
-from wakeful.stores.shared.tx import StoreTx
 
 T = TypeVar("T")
 
@@ -73,12 +72,12 @@ class PostgresStore:
         """The clock that all nodes of this database share."""
         return self._clock
 
-    async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
         committed."""
         return await self._ask(self._writers, operation, is_urgent=is_urgent)
 
-    async def read(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Run a function on a consistent snapshot, without changing anything."""
         return await self._ask(self._readers, operation, is_urgent=is_urgent)
 

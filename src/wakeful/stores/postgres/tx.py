@@ -3,6 +3,7 @@
 from functools import partial
 
 from wakeful.ports.changes import Change
+from wakeful.ports.store import HotPath, Tx
 from wakeful.stores.postgres.alarms import PostgresAlarms
 from wakeful.stores.postgres.cadences import PostgresCadences
 from wakeful.stores.postgres.connection import Session
@@ -11,10 +12,9 @@ from wakeful.stores.postgres.lanes import PostgresLanes
 from wakeful.stores.postgres.new_schedules import add_schedules
 from wakeful.stores.postgres.plain import PostgresPlainPath
 from wakeful.stores.postgres.runs import PostgresRuns
-from wakeful.stores.shared.tx import HotPath, StoreTx
 
 
-def tx_on(session: Session) -> StoreTx:
+def tx_on(session: Session) -> Tx:
     """Transactions on this connection."""
     changes: list[Change] = []
     hot = HotPath(
@@ -25,4 +25,4 @@ def tx_on(session: Session) -> StoreTx:
         PostgresPlainPath(session, changes),
         partial(add_schedules, session),
     )
-    return StoreTx(PostgresDatabase(session), hot, changes)
+    return Tx(PostgresDatabase(session), hot, changes)

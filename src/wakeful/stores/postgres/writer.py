@@ -19,7 +19,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.pq import ExecStatus
 
-from wakeful.ports.store import StoreUnavailable
+from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.postgres.connection import (
     Connector,
     Session,
@@ -31,7 +31,6 @@ from wakeful.stores.postgres.connection import (
 from wakeful.stores.postgres.fate import UncertainCommit, resolve
 from wakeful.stores.postgres.tx import tx_on
 from wakeful.stores.postgres.workers import Fate
-from wakeful.stores.shared.tx import StoreTx
 
 REPEATS_MAX: Final = 10
 PAUSE_MAX_S: Final = 0.05
@@ -57,7 +56,7 @@ class WriterWorker:
         # commits of all nodes, and undo the transaction if the server's notification queue is full.
         self._commit_and_notify = b"COMMIT; " + notify
         self._session: Session | None = None
-        self._tx: StoreTx | None = None
+        self._tx: Tx | None = None
 
     def serve(self, operation: Callable[[Any], Any]) -> Fate:
         for repeats_left in reversed(range(REPEATS_MAX)):
@@ -97,7 +96,7 @@ class WriterWorker:
         self._commit(session, doubt)
         return value, None
 
-    def _begin(self) -> tuple[Session, StoreTx, UncertainCommit]:
+    def _begin(self) -> tuple[Session, Tx, UncertainCommit]:
         """Begin on the current connection. One that died while idle is replaced silently, and so is one that breaks
         before it was used: nothing has been sent on it yet."""
         for tries_left in reversed(range(BEGINS_MAX)):
@@ -113,7 +112,7 @@ class WriterWorker:
                 self._connector.note(error)
         raise AssertionError("unreachable")
 
-    def _take(self) -> tuple[Session, StoreTx, bool]:
+    def _take(self) -> tuple[Session, Tx, bool]:
         if self._session is not None and self._tx is not None:
             return self._session, self._tx, False
         self._session = session = Session(

@@ -1,1 +1,1 @@
-"""What both databases share: the transaction, and tables that are not described beside their rules (`ports.table`)."""
+"""What the hot paths of both databases share."""

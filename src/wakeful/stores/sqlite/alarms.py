@@ -1,5 +1,5 @@
 """Alarms, in SQLite. The column `parked` is `Alarm.parked`, plus 2 for alarms that need a label: they are found by
-other indexes (`stores.shared.labelled`), so that nodes without the label never see them."""
+other indexes (`ports.labelled`), so that nodes without the label never see them."""
 
 from collections.abc import Iterator, Sequence
 from sqlite3 import Connection

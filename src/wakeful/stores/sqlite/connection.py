@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.shared.tx import StoreTx
+from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite.file_guard import FileGuard
 from wakeful.stores.sqlite.tx import tx_on
 
@@ -67,7 +66,7 @@ class Opened(NamedTuple):
     """A connection and its transaction object."""
 
     connection: sqlite3.Connection
-    tx: StoreTx
+    tx: Tx
     path: Path
     file_id: tuple[int, int]
     guard: FileGuard

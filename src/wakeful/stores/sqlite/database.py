@@ -1,4 +1,4 @@
-"""Shared tables on a SQLite connection, see `stores.shared`."""
+"""`ports.database` on a SQLite connection."""
 
 import json
 import re
@@ -61,7 +61,8 @@ class SqliteDatabase:
         text, sets = translated(sql)
         return self.connection.execute(text, _bound(values, sets)).rowcount
 
-    change_returning = rows
+    def change_returning(self, sql: Sql, **values: Values) -> list[tuple[Any, ...]]:
+        return self.rows(sql, **values)
 
     def insert(self, table: Table, rows: Sequence[tuple[Any, ...]]) -> None:
         self.connection.executemany(_insert(table), plain(rows))

@@ -14,7 +14,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from wakeful.stores.shared.tx import StoreTx
+from wakeful.ports.store import Tx
 from wakeful.stores.sqlite.connection import LOG_LOOKED_AT, Opened, is_unavailable, unavailable
 
 GROUP_MAX: Final = 200
@@ -23,7 +23,7 @@ GROUP_MAX: Final = 200
 # second in total; a new try makes it fast again, so that a busy neighbour cannot lock us out by chance.
 BEGINS_MAX: Final = 100
 
-Operation: TypeAlias = Callable[[StoreTx], Any]
+Operation: TypeAlias = Callable[[Tx], Any]
 Fate: TypeAlias = tuple[Any, BaseException | None]
 """The result of an operation: its value, or its error."""
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from wakeful.stores.shared.releases import WITHOUT_0_2
-from wakeful.stores.shared.tx import StoreTx
+from wakeful.ports.releases import WITHOUT_0_2
+from wakeful.ports.store import Tx
 from wakeful.stores.sqlite.connection import is_damage, unavailable
 from wakeful.stores.sqlite.files import inspect
 from wakeful.stores.sqlite.migrate import DatabaseRefused, migrations, version_of
@@ -19,7 +19,7 @@ from wakeful.stores.sqlite.tx import tx_on
 
 
 @contextmanager
-def looking(path: Path) -> Iterator[StoreTx]:
+def looking(path: Path) -> Iterator[Tx]:
     """One consistent snapshot of the database at this path. Raises `DatabaseRefused` or `StoreUnavailable`."""
     try:
         inspect(path)

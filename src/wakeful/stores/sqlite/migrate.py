@@ -13,8 +13,8 @@ from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
+from wakeful.ports.releases import WITHOUT_0_2
 from wakeful.ports.store import DatabaseRefused
-from wakeful.stores.shared.releases import WITHOUT_0_2
 
 __all__ = ["DatabaseRefused", "Migration", "migrate", "migrations", "version_of"]
 

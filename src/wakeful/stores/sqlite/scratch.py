@@ -14,8 +14,7 @@ from typing import Any, Final, TypeVar
 from wakeful.core.simulation.summary import SimulatedRow
 from wakeful.core.time.instants import Instant
 from wakeful.ports.database import Table
-from wakeful.ports.store import Schedule
-from wakeful.stores.shared.tx import StoreTx
+from wakeful.ports.store import Schedule, Tx
 from wakeful.stores.sqlite.connection import STATEMENTS_CACHED, adapt_none
 from wakeful.stores.sqlite.migrate import migrate, migrations
 from wakeful.stores.sqlite.tx import tx_on
@@ -35,10 +34,10 @@ class ScratchStore:
         self._connection = sqlite3.connect(MEMORY, isolation_level=None, cached_statements=STATEMENTS_CACHED)
         self._connection.execute("PRAGMA temp_store = MEMORY")
         migrate(self._connection, MEMORY, migrations())
-        self.tx: StoreTx = tx_on(self._connection)
-        self._waiting: list[tuple[Callable[[StoreTx], Any], asyncio.Future[Any]]] = []
+        self.tx: Tx = tx_on(self._connection)
+        self._waiting: list[tuple[Callable[[Tx], Any], asyncio.Future[Any]]] = []
 
-    def run(self, operation: Callable[[StoreTx], T]) -> T:
+    def run(self, operation: Callable[[Tx], T]) -> T:
         """Run a function in a transaction."""
         self.tx.changes.clear()
         self._connection.execute("BEGIN")
@@ -51,7 +50,7 @@ class ScratchStore:
         self._connection.execute("COMMIT")
         return result
 
-    async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Run a function in the next iteration of the loop, together with what else is submitted until then. The caller
         continues in the iteration after it. With one iteration more or less, another run may be the first in its lane
         of two that are due in the same millisecond: `SqliteStore.open_inline` takes as many."""
@@ -70,7 +69,7 @@ class ScratchStore:
         """The process that uses the store died: what it submitted is not written."""
         self._waiting.clear()
 
-    async def read(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Like `write`, but each alone."""
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         future.get_loop().call_soon(self._conclude, partial(operation, self.tx), future)
@@ -122,16 +121,16 @@ SELECT at, owner_id, coalesce(cost, held_cost), coalesce(tokens, held_tokens) FR
 _SCHEDULES: Final = Table("schedules", Schedule, key=("schedule_id",))
 
 
-def ledger_of(tx: StoreTx) -> list[SimulatedRow]:
+def ledger_of(tx: Tx) -> list[SimulatedRow]:
     """All rows, in any order."""
     return list(map(SimulatedRow._make, tx.db.rows(_LEDGER)))
 
 
-def spent_in(tx: StoreTx) -> list[tuple[Instant, int, int, int]]:
+def spent_in(tx: Tx) -> list[tuple[Instant, int, int, int]]:
     """The time, the owner, the cost and the tokens of each attempt."""
     return [(at, owner_id, cost, tokens) for at, owner_id, cost, tokens in tx.db.rows(_SPENT)]
 
 
-def add_schedules(tx: StoreTx, schedules: Sequence[Schedule]) -> None:
+def add_schedules(tx: Tx, schedules: Sequence[Schedule]) -> None:
     """Write schedules with their ids, which budgets refer to."""
     tx.db.insert(_SCHEDULES, schedules)

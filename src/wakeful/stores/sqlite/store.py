@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
-from wakeful.ports.store import StoreUnavailable
-from wakeful.stores.shared.tx import StoreTx
+from wakeful.ports.store import StoreUnavailable, Tx
 from wakeful.stores.sqlite.clock_hold import ClockHold
 from wakeful.stores.sqlite.connection import (
     LOG_LARGE_BYTES,
@@ -93,7 +92,7 @@ class SqliteStore:
         steps = GroupCommit(opened, lambda: _reopen(where, synchronous, guard))
         return cls(where, InlineWriter(steps, hook, die), reader, clock, guard)
 
-    async def write(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
+    async def write(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Run a function in a transaction; returns after the commit. If the caller is cancelled, it may still be
         committed. Everything that waits is in the next commit, so nothing has to go ahead."""
         if self._is_closed:
@@ -102,7 +101,7 @@ class SqliteStore:
         self._writer.submit(Call(operation, future))
         return await future
 
-    async def read(self, operation: Callable[[StoreTx], T], *, is_urgent: bool = False) -> T:
+    async def read(self, operation: Callable[[Tx], T], *, is_urgent: bool = False) -> T:
         """Run a function on a consistent snapshot, without changing anything."""
         if self._is_closed:
             raise StoreUnavailable(f"{self._path} is closed")

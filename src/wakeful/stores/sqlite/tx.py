@@ -4,7 +4,7 @@ from functools import partial
 from sqlite3 import Connection
 
 from wakeful.ports.changes import Change
-from wakeful.stores.shared.tx import HotPath, StoreTx
+from wakeful.ports.store import HotPath, Tx
 from wakeful.stores.sqlite.alarms import SqliteAlarms
 from wakeful.stores.sqlite.cadences import SqliteCadences
 from wakeful.stores.sqlite.database import SqliteDatabase
@@ -14,7 +14,7 @@ from wakeful.stores.sqlite.plain import SqlitePlainPath
 from wakeful.stores.sqlite.runs import SqliteRuns
 
 
-def tx_on(connection: Connection) -> StoreTx:
+def tx_on(connection: Connection) -> Tx:
     """Transactions on this connection."""
     changes: list[Change] = []
     hot = HotPath(
@@ -25,4 +25,4 @@ def tx_on(connection: Connection) -> StoreTx:
         SqlitePlainPath(connection, changes),
         partial(add_schedules, connection),
     )
-    return StoreTx(SqliteDatabase(connection), hot, changes)
+    return Tx(SqliteDatabase(connection), hot, changes)

@@ -10,8 +10,8 @@ from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.run.runs import RungName
 from wakeful.core.schedule.actions import Command
 from wakeful.integrations.actions.command import CommandAction
-from wakeful.integrations.agents.receipted import Receipted
-from wakeful.integrations.agents.receipts import Receipts
+from wakeful.integrations.actions.receipted import Receipted
+from wakeful.integrations.actions.receipts import Receipts
 from wakeful.ports.action import Fire, Process
 
 RUN = 7

@@ -20,13 +20,14 @@ from wakeful.core.errors import refuse
 from wakeful.core.run.results import Done, Failed
 from wakeful.core.run.runs import RungName, rung_index
 from wakeful.core.run.usage import Usage, usage_of
-from wakeful.integrations.agents.reply import reply_of
+from wakeful.integrations.actions.reply import reply_of
 from wakeful.integrations.system.text import one_line
 
 KEPT_MAX: Final = 1_000
 """How many receipts are kept for runs without a waiting turn; the oldest are dropped first."""
 
 SECRET_MIN: Final = 16
+NO_LISTENER: Final = "receipt: this process does not listen, so no receipt can arrive; leave it out"
 RUNGS: Final[tuple[RungName, ...]] = ("accepted", "started", "finished")
 
 Posted: TypeAlias = Literal["taken", "late", "again", "forged"]

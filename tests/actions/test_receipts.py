@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from wakeful.core.errors import Invalid
 from wakeful.core.run.results import Done, Failed
-from wakeful.integrations.agents.receipts import KEPT_MAX, Receipt, Receipts
-from wakeful.integrations.agents.reply import REPLY_MAX
+from wakeful.integrations.actions.receipts import KEPT_MAX, Receipt, Receipts
+from wakeful.integrations.actions.reply import REPLY_MAX
 
 SECRET = b"a secret of some length"
 

@@ -10,7 +10,7 @@ from typing import Any
 from wakeful.core.errors import FieldError
 from wakeful.core.run.results import Done, Failed, Result
 from wakeful.core.run.runs import RungName
-from wakeful.integrations.agents.receipts import Receipt, Receipts
+from wakeful.integrations.actions.receipts import Receipt, Receipts
 from wakeful.ports.action import Action, Fire, Ladder
 
 

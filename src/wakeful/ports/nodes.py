@@ -1,12 +1,33 @@
-"""Nodes. Changes to nodes do not concern other nodes, so most of this is not announced to them."""
+"""The nodes that tick. Changes to nodes do not concern other nodes, so most of this is not announced to them."""
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from wakeful.core.time.instants import INSTANT_MAX, Duration, Instant
 from wakeful.ports.changes import Change, NodeRegistered, NodesVoided
 from wakeful.ports.database import Database, columns_of
-from wakeful.ports.store import Node
-from wakeful.stores.shared.releases import RELEASE
+from wakeful.ports.releases import RELEASE
+
+
+class Node(NamedTuple):
+    """One incarnation of a process that ticks."""
+
+    node_id: int
+    name: str
+    host: str
+    pid: int
+    started_at: Instant
+    lease_until: Instant
+    last_tick_at: Instant
+    lag: Duration
+    running: int
+    capacity: int
+    voided_at: Instant | None  # it lost its lease; everything it still writes is fenced off
+    terms: str = ""  # a hash of the settings that all nodes must share; empty if unknown
+    labels: str = ""  # separated by spaces (`core.schedule.labels`)
+    labels_at: Instant = 0  # since when it has these
+    release: str | None = None  # None: 0.2
+
 
 _COLUMNS = columns_of(Node, "nodes")
 
@@ -77,8 +98,8 @@ WHERE cadences.schedule_id IN :schedule_ids
 PRUNE = f"DELETE FROM nodes WHERE voided_at < :before AND lease_until < :before AND NOT {_OWNS} RETURNING node_id"
 
 
-class SharedNodes:
-    """See `ports.store.Nodes`."""
+class Nodes:
+    """The nodes that tick, in one transaction."""
 
     __slots__ = ("_changes", "_db")
 
@@ -116,15 +137,20 @@ class SharedNodes:
         )
 
     def publish(self, node_id: int, *, terms: str, labels: str, now: Instant) -> None:
+        """Publish a hash of the settings the node runs with, and its labels."""
         self._db.change(PUBLISH, node_id=node_id, terms=terms, labels=labels, now=now)
 
     def hold(self, node_id: int, *, lease_until: Instant = 0) -> bool:
+        """Whether the node still has its lease, and until `lease_until` at least; if so, no other node can take it
+        before this transaction ends."""
         return bool(self._db.rows(HOLD, node_id=node_id, lease_until=lease_until))
 
     def expired(self, *, now: Instant, beyond: Instant = INSTANT_MAX) -> list[Node]:
+        """Nodes not voided whose lease expired, or ends after `beyond`, which no live node could have written."""
         return list(map(Node._make, self._db.rows(EXPIRED, now=now, beyond=beyond)))
 
     def void(self, node_ids: Sequence[int], *, now: Instant) -> list[int]:
+        """Void these nodes; returns those that were not voided before."""
         held = [node_id for (node_id,) in self._db.rows(NOT_VOIDED, node_ids=node_ids)] if node_ids else []
         if held:
             self._db.rows(VOID, now=now, node_ids=held)
@@ -132,17 +158,21 @@ class SharedNodes:
         return held
 
     def with_leftovers(self) -> list[int]:
+        """Voided nodes that still own runs."""
         return [node_id for (node_id,) in self._db.rows(WITH_LEFTOVERS)]
 
     def all(self) -> list[Node]:
         return list(map(Node._make, self._db.rows(ALL)))
 
     def names(self, node_ids: Iterable[int]) -> dict[int, str]:
+        """The names of these incarnations, by id."""
         wanted = set(node_ids)
         return dict(self._db.rows(NAMES, node_ids=wanted)) if wanted else {}
 
     def of_newest_runs(self, schedule_ids: Sequence[int]) -> dict[int, str]:
+        """The name of the node of the newest run of each of these schedules."""
         return dict(self._db.rows(OF_NEWEST_RUNS, schedule_ids=schedule_ids)) if schedule_ids else {}
 
     def prune(self, *, before: Instant) -> None:
+        """Delete voided nodes that own nothing."""
         self._db.rows(PRUNE, before=before)
