@@ -279,7 +279,7 @@ class TestPlainPath:
 
         def pass_on(tx: Tx) -> None:
             tx.plain.successors({"a": 1, "b": 2}, now=NOW)
-            tx.plain.pass_on({"a": 1, "b": 2}, claimed)
+            tx.plain.claim(claimed, {"a": 1, "b": 2})
 
         await store.write(pass_on)
         assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 5, "c": 3}
@@ -293,7 +293,7 @@ class TestPlainPath:
 
         def pass_on(tx: Tx) -> None:
             assert tx.plain.successors({"b": 2}, now=NOW) == []
-            tx.plain.pass_on({"b": 2}, [])
+            tx.plain.claim([], {"b": 2})
 
         await store.write(pass_on)
         assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 1, "c": 3}

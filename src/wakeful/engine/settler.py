@@ -16,9 +16,10 @@ from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending, Unproven
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON
 from wakeful.core.time.instants import MINUTE, Instant
+from wakeful.engine.claiming import ClaimRequest
 from wakeful.engine.fairness import is_turn_of_late
 from wakeful.engine.limits import TRY_AGAIN
-from wakeful.engine.settling import Ended, SettleRequest, settle_and_claim
+from wakeful.engine.settling import Ended, settle_and_claim
 from wakeful.ports.claims import Claim
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks
@@ -157,9 +158,14 @@ class Settler:
             self._release(batch)
             return
         room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
-        manual_room = self._manual_room(batch)
-        request = SettleRequest(
-            node_id, now, room, manual_room, lease_until or 0, self._host.labels, self._is_turn_of_late
+        request = ClaimRequest(
+            node_id,
+            now,
+            room,
+            lease_until=lease_until or 0,
+            manual_room=self._manual_room(batch),
+            labels=self._host.labels,
+            is_turn_of_late=self._is_turn_of_late,
         )
         settled, claims, next_due_at = await self._store.write(
             partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
