@@ -68,7 +68,7 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest) -> Claimed:
         full.append(ALARM_RUN)  # manual runs may be left: the end of another one sets the bell
         next_looks.append(now + TRY_AGAIN)
     for handler in hooks.alarms if request.is_ringing else ():
-        if handler.kind not in kinds and (only is not None or not handler.is_always_asked):
+        if handler.kind not in kinds:
             continue
         left = room - len(claims)
         rung, is_limited = _ring(tx, handler, request, left, has_late=due.has_late)
@@ -77,7 +77,7 @@ def claim(tx: Tx, hooks: EngineHooks, request: ClaimRequest) -> Claimed:
         side_tasks += rung.side_tasks
         full += rung.full
         next_looks += [] if rung.again_at is None else [rung.again_at]
-        alerts += apply(tx, hooks, rung.effects, now)
+        alerts += apply(tx, hooks, rung.effects, now) if rung.effects else []
         is_more = is_more or is_limited
     claims = reserve(tx, hooks, claims, now)
     earliest = next_due_at(tx, queues, besides=full)

@@ -78,7 +78,7 @@ class Engine:
             ending_grace=self._limits.ending_grace,
         )
         self._side_tasks = SideTasks(store, clock, self._bell.set)
-        self._pruner = Pruner(store, self._limits.prune_every, self._bell.set)
+        self._pruner = Pruner(store, self._limits.prune_every, self._bell.set, hooks.prunes)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False

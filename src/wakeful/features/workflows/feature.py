@@ -30,7 +30,7 @@ from wakeful.features.workflows.loading import LEFT_FOR, note_ended, note_loaded
 from wakeful.features.workflows.modules import Fault, load_all
 from wakeful.features.workflows.python import Workflow, WorkflowCommands
 from wakeful.features.workflows.runs import HandlerRuns
-from wakeful.features.workflows.state import read_flows, save_flows
+from wakeful.features.workflows.state import prune, read_flows, save_flows
 from wakeful.features.workflows.upcoming import UpcomingHandlers
 from wakeful.features.workflows.why import WhyWorkflow
 from wakeful.ports.clock import Clock
@@ -120,6 +120,7 @@ class Workflows:
             services=[self],
             upcoming=[UpcomingHandlers(self.compilations)],
             whys={"workflow": WhyWorkflow(self.compilations)},
+            prunes=[prune],
         )
 
     # --- background service ------------------------------------------------------------------------------------------

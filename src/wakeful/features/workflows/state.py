@@ -17,6 +17,7 @@ from wakeful.core.workflow.rows import (
     Workflow,
 )
 from wakeful.core.workflow.rules import WorkflowState, moved, rings_at
+from wakeful.features.workflows.feeding import FEED_KEPT
 from wakeful.ports.event import EventKind
 from wakeful.ports.event_data import WorkflowChanged
 from wakeful.ports.store import Report, Tx
@@ -168,3 +169,9 @@ def tell(
     """Report a workflow event, published after the commit."""
     said = None if text is None else f"workflow {workflow.name}: {text}"
     tx.report(Report(event, WorkflowChanged(workflow.name, **more), said, level, f"workflow:{workflow.name}"))
+
+
+def prune(tx: Tx, now: Instant, limit: int) -> int:
+    """Delete a small batch of what removed workflows and pruned runs left behind."""
+    tx.workflows.forget_feeds(before=now - FEED_KEPT)
+    return tx.sessions.prune(limit=limit) + tx.workflows.forget_deleted(limit=limit)
