@@ -15,7 +15,6 @@ from wakeful.core.run.results import Done
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR, MINUTE, format_instant
 from wakeful.engine import claiming
-from wakeful.engine.claiming import ClaimRequest
 from wakeful.engine.settling import Ended, Succession, settle_and_claim
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.plain import NO_LANES
@@ -194,14 +193,12 @@ async def test_a_node_that_stops_claims_no_successor(world: World) -> None:
 async def test_a_node_that_lost_its_lease_claims_no_successor(world: World, is_lost: bool) -> None:
     """The store has another end of the lease than this node wrote."""
     app = await _two_in_a_lane(world, Bot(world, usual=10 * MINUTE))
-    hooks, node_id, until = app.parts.hooks, app.engine.node_id, app.engine.succession_until
-    assert node_id is not None
-    assert until is not None
+    hooks, request = app.parts.hooks, app.engine.claim_request(world.now, 9)
+    assert request is not None
 
     def settle(tx: Tx) -> Succession:
         ended = [Ended(a_claim(run), Done()) for run in tx.runs.page(limit=9) if run.outcome == "running"]
-        request = ClaimRequest(node_id, world.now, room=9, manual_room=9, lease_until=until + is_lost)
-        return settle_and_claim(tx, hooks, ended, request)
+        return settle_and_claim(tx, hooks, ended, request._replace(lease_until=request.lease_until + is_lost))
 
     succession = await app.store.write(settle)
     assert succession.settled.counted == [True]
