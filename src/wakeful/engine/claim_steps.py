@@ -73,7 +73,9 @@ def claim_candidates(tx: Tx, hooks: EngineHooks, found: Candidates, node_id: int
     if left_lanes:  # after the alarms: the runs that left these lanes are not first in line any more
         tx.lanes.free_many(sorted(left_lanes))
     together = [claim for batch in found.batches for claim in batch.claims]
-    if found.is_new:
+    if not claims:
+        claims = together
+    elif found.is_new:
         claims = sorted(together + claims, key=_by_due_time)
     return Taken(claims, len(waiting))
 
