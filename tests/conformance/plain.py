@@ -20,6 +20,7 @@ from conformance.rows import (
 )
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Cadence
+from wakeful.core.schedule.plain import is_clear
 from wakeful.ports.claims import Claim
 from wakeful.ports.plain import DueSchedule
 from wakeful.ports.store import Store, Tx
@@ -107,6 +108,7 @@ class TestPlainPath:
         assert [(one.schedule_id, one.is_clear) for one in due] == [(1, 1)] + [
             (row.schedule_id, 0) for row in rows if row.schedule_id != 1
         ]
+        assert [is_clear(row) for row in rows] == [bool(one.is_clear) for one in due]
 
     async def test_advancing_moves_the_cadence_and_its_alarm_and_nothing_else(self, make_store: MakeStore) -> None:
         """The run becomes the open one and the newest row."""
@@ -279,7 +281,7 @@ class TestPlainPath:
 
         def pass_on(tx: Tx) -> None:
             tx.plain.successors({"a": 1, "b": 2}, now=NOW)
-            tx.plain.pass_on({"a": 1, "b": 2}, claimed)
+            tx.plain.claim(claimed, {"a": 1, "b": 2})
 
         await store.write(pass_on)
         assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 5, "c": 3}
@@ -293,7 +295,7 @@ class TestPlainPath:
 
         def pass_on(tx: Tx) -> None:
             assert tx.plain.successors({"b": 2}, now=NOW) == []
-            tx.plain.pass_on({"b": 2}, [])
+            tx.plain.claim([], {"b": 2})
 
         await store.write(pass_on)
         assert await store.read(lambda tx: tx.lanes.holders()) == {"a": 1, "c": 3}

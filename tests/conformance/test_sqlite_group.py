@@ -71,8 +71,7 @@ class Steps:
     def group(self, *operations: Operation) -> list[group.Fate]:
         self.executed.clear()
         self.commit_steps.apply(self.calls(*operations))
-        self.commit_steps.commit()
-        return self.commit_steps.answers()
+        return self.commit_steps.commit()
 
     def kept(self) -> set[str]:
         """The facts another connection sees."""
@@ -178,8 +177,7 @@ def test_a_commit_that_fails_keeps_nothing_and_a_broken_connection_is_replaced(s
     opened = steps.commit_steps._opened
     assert opened is not None
     opened.connection.set_authorizer(lambda action, *_: 1 if action == sqlite3.SQLITE_TRANSACTION else 0)
-    steps.commit_steps.commit()
-    assert all(isinstance(error, StoreUnavailable) for _, error in steps.commit_steps.answers())
+    assert all(isinstance(error, StoreUnavailable) for _, error in steps.commit_steps.commit())
     assert steps.kept() == set()
     assert steps.group(setting("c")) == [("c", None)]
     assert steps.kept() == {"c"}

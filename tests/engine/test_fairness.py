@@ -73,6 +73,21 @@ async def test_a_single_place_is_shared_in_turn(world: World) -> None:
 
 
 @virtual
+async def test_an_instant_on_time_does_not_pass_an_older_one_of_its_lane(world: World) -> None:
+    """Both ring together after an outage: the older one was missed, and needs a decision of its own."""
+    bot = Bot(world, usual=20 * SECOND)
+    app = await world.open(bot)
+    await app.add("now", every("8h"), lane="desk")
+    await app.add("old", every("6h"), lane="desk")
+    await world.until("01-01 05:00:00")
+    await app.stop()
+    await world.until("01-01 08:00:00")
+    await app.start()
+    await world.until("01-01 08:05:00")
+    assert [fire.slug for fire in bot.fires] == ["old", "now"]
+
+
+@virtual
 async def test_one_that_cannot_ring_does_not_put_off_what_is_overdue(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -22,7 +22,6 @@ class Poison:
     """A handler whose alarm cannot be rung until somebody mends it."""
 
     kind = KIND
-    is_always_asked = False
     brings_runs = False
 
     def __init__(self) -> None:

@@ -9,6 +9,7 @@ import pytest
 from conformance.rows import a_claim, running
 from wakeful.core.run.results import DONE, Ending, StuckRunEnded, Unproven
 from wakeful.core.time.instants import Instant
+from wakeful.engine.claiming import ClaimRequest
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.settler import Settler
 from wakeful.engine.settling import SettleResult, Succession
@@ -42,10 +43,8 @@ class Gated:
 class Host:
     """An engine with room."""
 
-    node_id: int | None = 1
-    succession_until: Instant | None = 1
-    manual_room = 9
-    labels: frozenset[str] = frozenset()
+    def claim_request(self, now: Instant, room: int) -> ClaimRequest:
+        return ClaimRequest(1, now, room, manual_room=9)
 
     def start_claims(self, claims: list[Claim]) -> None: ...
     def look_by(self, due_at: Instant | None) -> None: ...

@@ -21,7 +21,6 @@ class Polls:
     """One alarm that asks for an errand each minute; its claim runs out after ten seconds."""
 
     kind = KIND
-    is_always_asked = False
     brings_runs = False
 
     def __init__(self, context: FeatureContext, perform: Callable[[int], object]) -> None:

@@ -14,9 +14,10 @@ from wakeful import every
 from wakeful.core.run.results import Done
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import HOUR, MINUTE, format_instant
-from wakeful.engine import settling
-from wakeful.engine.settling import Ended, SettleRequest, Succession, settle_and_claim
+from wakeful.engine import claiming
+from wakeful.engine.settling import Ended, Succession, settle_and_claim
 from wakeful.features.schedules.rules import Terms
+from wakeful.ports.plain import NO_LANES
 from wakeful.ports.store import Tx
 from wakeful.stores.sqlite.plain import SqlitePlainPath
 from worlds.plain_law import watch_plain_path
@@ -141,12 +142,12 @@ async def test_lanes_are_passed_on_as_comparing_all_that_is_due_would_choose(
     watch_plain_path(app.store, reports.extend, lambda: terms, Counter())  # type: ignore[arg-type]  # by name
     passed_on: list[int] = []
 
-    def pass_on(self: SqlitePlainPath, held: Mapping[str, int], successors: Sequence[Run]) -> None:
-        passed_on.extend(run.run_id for run in successors)
-        real_pass_on(self, held, successors)
+    def claim(self: SqlitePlainPath, runs: Sequence[Run], lanes: Mapping[str, int] = NO_LANES) -> None:
+        passed_on.extend(run.run_id for run in runs if lanes)
+        real_claim(self, runs, lanes)
 
-    real_pass_on = SqlitePlainPath.pass_on
-    monkeypatch.setattr(SqlitePlainPath, "pass_on", pass_on)
+    real_claim = SqlitePlainPath.claim
+    monkeypatch.setattr(SqlitePlainPath, "claim", claim)
     for number in range(24):
         at = f"2026-01-01T0{rng.randrange(1, 4)}:{rng.randrange(60):02}:00Z"
         await app.add(f"job-{number}", every("24h", anchor=at), lane=rng.choice(["a", "b", "c", None]))
@@ -192,14 +193,12 @@ async def test_a_node_that_stops_claims_no_successor(world: World) -> None:
 async def test_a_node_that_lost_its_lease_claims_no_successor(world: World, is_lost: bool) -> None:
     """The store has another end of the lease than this node wrote."""
     app = await _two_in_a_lane(world, Bot(world, usual=10 * MINUTE))
-    hooks, node_id, until = app.parts.hooks, app.engine.node_id, app.engine.succession_until
-    assert node_id is not None
-    assert until is not None
+    hooks, request = app.parts.hooks, app.engine.claim_request(world.now, 9)
+    assert request is not None
 
     def settle(tx: Tx) -> Succession:
         ended = [Ended(a_claim(run), Done()) for run in tx.runs.page(limit=9) if run.outcome == "running"]
-        request = SettleRequest(node_id, world.now, room=9, manual_room=9, lease_until=until + is_lost)
-        return settle_and_claim(tx, hooks, ended, request)
+        return settle_and_claim(tx, hooks, ended, request._replace(lease_until=request.lease_until + is_lost))
 
     succession = await app.store.write(settle)
     assert succession.settled.counted == [True]
@@ -226,7 +225,7 @@ async def test_limits_of_lateness_hold_alike_whether_lanes_are_passed_on_or_comp
     for is_passed_on in (True, False):
         with monkeypatch.context() as patch:
             if not is_passed_on:
-                patch.setattr(settling, "claim_successors", lambda *_, **__: None)
+                patch.setattr(claiming, "_successors", lambda *_: None)
             ledgers.append(await _strict(world, seed, f"{is_passed_on}"))
     assert ledgers[0] == ledgers[1]
     outcomes = {row.split(maxsplit=1)[1] for rows in ledgers[0].values() for row in rows}

@@ -22,7 +22,7 @@ from wakeful.core.schedule.plain import Following, following
 from wakeful.core.time.excluded_days import ExcludedDays
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.time.timing import next_after
-from wakeful.engine import claiming, labels, settling
+from wakeful.engine import claim_steps, claiming, labels, settling
 from wakeful.engine import engine as engine_module
 from wakeful.engine.membership import Membership
 from wakeful.features.schedules import alarms, backfilling, commands, plain, runs
@@ -241,7 +241,7 @@ def any_node_takes_it(patch: Patch) -> None:
 def waiting_runs_forget_their_labels(patch: Patch) -> None:
     """Runs that wait do so without their labels, and the row is not looked at."""
     forgotten = run_alarm
-    for module in (settling, claiming, commands, runs):
+    for module in (settling, claiming, claim_steps, commands, runs):
         patch.setattr(
             module, "run_alarm", lambda run, *rest, **more: forgotten(run, *rest, **more)._replace(run_on=None)
         )

@@ -455,7 +455,7 @@ async def test_deleting_under_an_open_run_lets_it_end_and_leaves_nothing_reserve
         await inbox.flow.get()
     assert [row["status"] for row in rows(world, "SELECT status FROM messages")] == ["skipped"]
     assert [row["outcome"] for row in rows(world, "SELECT outcome FROM runs ORDER BY run_id")][-1] == "unknown"
-    await world.sleep("2h")
+    await world.sleep("7h")
     assert rows(world, "SELECT * FROM messages UNION ALL SELECT * FROM messages") == []
 
 

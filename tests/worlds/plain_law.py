@@ -13,7 +13,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.features.schedules.compiled import Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.ports.claims import Batch, Claim
-from wakeful.ports.plain import NO_RESULTS, DueSchedule, PlainPath
+from wakeful.ports.plain import NO_LANES, NO_RESULTS, DueSchedule, PlainPath
 from wakeful.ports.store import ALARM_SCHEDULE, Tx
 from wakeful.stores.sqlite.store import SqliteStore
 from worlds.laws import describe
@@ -103,10 +103,10 @@ class _Watched:
         execute("RELEASE chosen")
         return due
 
-    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
-        self._path.pass_on(held, successors)
-        written = self._tx.runs.lock([row.run_id for row in successors])
-        wrong = [describe(row) for row in successors if written.get(row.run_id) != row]
+    def claim(self, runs: Sequence[Run], passed_on: Mapping[str, int] = NO_LANES) -> None:
+        self._path.claim(runs, passed_on)
+        written = self._tx.runs.lock([row.run_id for row in runs])
+        wrong = [describe(row) for row in runs if written.get(row.run_id) != row]
         self._report(f"L2 the plain path wrote {row} otherwise than it was claimed" for row in wrong)
 
     def _compiled(self, schedule_id: int, version: int) -> Compiled:

@@ -28,9 +28,11 @@ async def claim_one_by_one(store: Store, hooks: EngineHooks, request: ClaimReque
     total = Claimed([], False, None, [], [])
     for kind in dict.fromkeys((ALARM_RUN, *(handler.kind for handler in hooks.alarms))):
         for _ in range(RING_BATCH):
-            left = request._replace(room=request.room - len(total.claims))
+            room = min(request.room - len(total.claims), 1)
+            # Oldest first: the first alarm is the one that is postponed if it fails.
+            first = request._replace(room=room, is_turn_of_late=True, only=kind)
             try:
-                claimed = await store.write(partial(claim, hooks=hooks, request=left, only=kind))
+                claimed = await store.write(partial(claim, hooks=hooks, request=first))
             except StoreUnavailable:
                 return total
             except Exception as error:

@@ -18,7 +18,6 @@ from wakeful.engine.batch import Batcher
 from wakeful.engine.cancels import Cancels
 from wakeful.engine.claiming import Claimed, ClaimRequest, claim
 from wakeful.engine.claiming_one_by_one import claim_one_by_one, postpone_each
-from wakeful.engine.fairness import is_turn_of_late
 from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, TRY_AGAIN, Limits, manual_max
 from wakeful.engine.membership import Identity, Load, Membership
 from wakeful.engine.pruning import PRUNE_PAUSE, Pruner, PruneRequest
@@ -78,7 +77,7 @@ class Engine:
             ending_grace=self._limits.ending_grace,
         )
         self._side_tasks = SideTasks(store, clock, self._bell.set)
-        self._pruner = Pruner(store, self._limits.prune_every, self._bell.set)
+        self._pruner = Pruner(store, self._limits.prune_every, self._bell.set, hooks.prunes)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False
@@ -111,22 +110,6 @@ class Engine:
         return self._runner.run_ids
 
     @property
-    def succession_until(self) -> Instant | None:
-        """See `engine.settler.SettlerHost`."""
-        return None if self._is_draining else self._membership.lease_until
-
-    @property
-    def manual_room(self) -> int:
-        """See `engine.settler.SettlerHost`."""
-        in_use = self._runner.manual_count + self._settler.kept_manual
-        return max(0, manual_max(self._limits.concurrency_max) - in_use)
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """The labels of this node, as its row in the store says."""
-        return self._node.labels_held
-
-    @property
     def loop_task(self) -> asyncio.Task[None] | None:
         """The task that ticks; it waits on the clock while nothing is due."""
         return self._loop_task
@@ -155,6 +138,20 @@ class Engine:
     def ring_bell(self) -> None:
         """Tick now: something may be due earlier than planned."""
         self._bell.set()
+
+    def claim_request(self, now: Instant, room: int) -> ClaimRequest | None:
+        """See `engine.settler.SettlerHost`. A node that stops claims nothing more."""
+        node_id = self.node_id
+        if node_id is None:
+            return None
+        return ClaimRequest(
+            node_id,
+            now,
+            0 if self._is_draining else room,
+            lease_until=self._membership.lease_until,
+            manual_room=self._manual_room,
+            labels=self._node.labels_held,
+        )
 
     def start_claims(self, claims: list[Claim]) -> None:
         """Start runs that were claimed."""
@@ -231,31 +228,24 @@ class Engine:
         await self._end_cancelled(moment)
         self._side_tasks.end_overdue(moment.monotonic)
         self._prune(moment)
-        node_id = self.node_id
-        if node_id is None:
+        room = self._limits.concurrency_max - self._in_use
+        request = self.claim_request(moment.now, room)
+        if request is None:
             return moment.monotonic + CLOCK_RETRY
         if self._is_draining:
             return self._next_look(moment, None)
-        room = self._limits.concurrency_max - self._in_use
-        self._is_full = room <= 0 or self.manual_room <= 0
+        self._is_full = room <= 0 or self._manual_room <= 0
         is_ringing = not self._membership.is_clock_unset(moment.now)
-        request = ClaimRequest(
-            node_id,
-            moment.now,
-            room,
-            self._gap_reason,
-            is_ringing,
-            self._membership.lease_until,
-            self.manual_room,
-            self.labels,
-            self._is_turn_of_late,
+        request = request._replace(
+            gap_reason=self._gap_reason, is_ringing=is_ringing, is_turn_of_late=self._is_turn_of_late
         )
         claimed, is_batch_failed = await self._claim(request)
         if claimed.is_lost and not claimed.claims:  # another node voided this one: the renewal logs it and re-enters
             self._membership.renew_at = moment.monotonic
             return moment.monotonic
         self._gap_reason = "outage"
-        self._is_turn_of_late = is_turn_of_late(claimed.claims, before=self._is_turn_of_late)
+        if claimed.claims:
+            self._is_turn_of_late = not self._is_turn_of_late
         self.start_claims(claimed.claims)
         for side_task in claimed.side_tasks:
             self._side_tasks.start(side_task, moment)
@@ -268,7 +258,7 @@ class Engine:
         if is_batch_failed:
             return moment.monotonic + TRY_AGAIN
         is_used_up = self._in_use >= self._limits.concurrency_max
-        self._is_full = claimed.is_more or is_used_up or self.manual_room <= 0
+        self._is_full = claimed.is_more or is_used_up or self._manual_room <= 0
         if claimed.is_more and not is_used_up:
             return moment.monotonic
         is_left = claimed.next_due_at is not None and claimed.next_due_at <= moment.now and is_ringing and room > 0
@@ -277,7 +267,7 @@ class Engine:
         is_empty = is_left and is_same and not claimed.claims and not claimed.side_tasks
         self._empty_ticks = self._empty_ticks + 1 if is_empty else 0
         if self._empty_ticks % EMPTY_TICKS_MAX == EMPTY_TICKS_MAX - 1:
-            await self._store.write(partial(postpone_each, now=moment.now, labels=self.labels))
+            await self._store.write(partial(postpone_each, now=moment.now, labels=self._node.labels_held))
         return self._next_look(moment, claimed.next_due_at)
 
     async def _end_cancelled(self, moment: Moment) -> None:
@@ -322,6 +312,12 @@ class Engine:
     def _in_use(self) -> int:
         """The capacity in use: attempts, and what ended runs keep for their successors."""
         return self._runner.count - self._runner.backfill_count + self._settler.kept
+
+    @property
+    def _manual_room(self) -> int:
+        """How many more manual runs may start."""
+        in_use = self._runner.manual_count + self._settler.kept_manual
+        return max(0, manual_max(self._limits.concurrency_max) - in_use)
 
     def _on_room(self) -> None:
         """An attempt ended: tick if something waits for its capacity."""

@@ -2,7 +2,8 @@
 
 After an outage a hundred thousand instants may be overdue. Oldest first, what is due now would wait behind all of them.
 So of the free places the larger half goes to what is due within the grace, and the rest to what is older, each oldest
-first; what one side does not need, the other takes. If only one place is free, the sides take turns.
+first; what one side does not need, the other takes. If only one place is free, the sides take turns, whatever was
+claimed: a retry is on time by its alarm and old by its instant, so that a claim does not tell which side it was of.
 
 The order by due time stays within a schedule, which has one open run at a time, and within a lane: a run that needs a
 lane takes its turn among all that is due.
@@ -15,7 +16,6 @@ from wakeful.core.run.runs import PRIORITY_PLANNED, Run
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Instant
 from wakeful.engine.labels import by_turn, due_runs
-from wakeful.ports.claims import Claim
 from wakeful.ports.store import Tx
 
 
@@ -30,12 +30,6 @@ class DueRuns(NamedTuple):
 def late_max(room: int, *, is_turn_of_late: bool) -> int:
     """How many of the free places what is older than the grace gets, if what is on time needs the others."""
     return int(is_turn_of_late) if room == 1 else room // 2
-
-
-def is_turn_of_late(claims: Sequence[Claim], *, before: bool) -> bool:
-    """Whether the next single place goes to what is older than the grace: the sides take turns, whatever was claimed. A
-    retry is on time by its alarm and old by its instant, so that the claims do not tell which side they were of."""
-    return not before if claims else before
 
 
 def waiting_runs(

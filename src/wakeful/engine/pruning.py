@@ -7,7 +7,7 @@ to the tick that started it and uses its time, so the clock was checked for jump
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -21,6 +21,7 @@ from wakeful.engine.run_totals import RunTotals
 from wakeful.ports.backfills import BackfilledRuns, Backfills
 from wakeful.ports.charges import Charges
 from wakeful.ports.clock import Moment
+from wakeful.ports.handlers import Prune
 from wakeful.ports.inbox import Inbox
 from wakeful.ports.outbox import Deliveries
 from wakeful.ports.store import Store, StoreUnavailable, Tx
@@ -43,8 +44,11 @@ class PruneRequest(NamedTuple):
 class Pruner:
     """At most one batch at a time; the engine's tick starts it."""
 
-    def __init__(self, store: Store, every: Duration, ring_bell: Callable[[], None]) -> None:
+    def __init__(
+        self, store: Store, every: Duration, ring_bell: Callable[[], None], prunes: Sequence[Prune] = ()
+    ) -> None:
         self._store = store
+        self._prunes = prunes  # of the features
         self._every = every
         self._ring_bell = ring_bell
         self._task: asyncio.Task[None] | None = None
@@ -79,7 +83,7 @@ class Pruner:
     async def _prune(self, moment: Moment, request: PruneRequest) -> None:
         pause = None
         try:
-            if await self._store.write(partial(prune, now=moment.now, request=request)):
+            if await self._store.write(partial(prune, now=moment.now, request=request, others=self._prunes)):
                 pause = PRUNE_PAUSE
         except StoreUnavailable as error:
             log.warning("the ledger cannot be pruned yet, trying again: %s", error)
@@ -94,7 +98,7 @@ class Pruner:
             self._ring_bell()
 
 
-def prune(tx: Tx, *, now: Instant, request: PruneRequest) -> int:
+def prune(tx: Tx, *, now: Instant, request: PruneRequest, others: Sequence[Prune] = ()) -> int:
     """Prune one batch; more than zero: there may be more to do."""
     before, since, steady_for = request
     totalled = tx[RunTotals].advance(now=now, limit=TOTAL_STEP)
@@ -107,4 +111,5 @@ def prune(tx: Tx, *, now: Instant, request: PruneRequest) -> int:
         *(tx[table].prune for table in (Deliveries, Inbox, Incidents, Charges, Cancels, MergedRuns)),
         *(tx[table].prune for table in (BackfilledRuns, Backfills)),
     )
-    return max(more, *(step(before=before, limit=PRUNE_STEP, since=since) for step in steps))
+    of_ledger = max(step(before=before, limit=PRUNE_STEP, since=since) for step in steps)
+    return max(more, of_ledger, *(prune_other(tx, now, PRUNE_STEP) for prune_other in others))

@@ -16,9 +16,9 @@ from wakeful.core.run.effects import Alert
 from wakeful.core.run.results import Ending, Unproven
 from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON
 from wakeful.core.time.instants import MINUTE, Instant
-from wakeful.engine.fairness import is_turn_of_late
+from wakeful.engine.claiming import ClaimRequest
 from wakeful.engine.limits import TRY_AGAIN
-from wakeful.engine.settling import Ended, SettleRequest, settle_and_claim
+from wakeful.engine.settling import Ended, settle_and_claim
 from wakeful.ports.claims import Claim
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks
@@ -32,22 +32,8 @@ SETTLE_MAX: Final = 200
 class SettlerHost(Protocol):
     """What the settler needs from the engine."""
 
-    @property
-    def node_id(self) -> int | None: ...
-
-    @property
-    def succession_until(self) -> Instant | None:
-        """The end of this node's lease, as it was last written; None: it claims nothing more."""
-        ...
-
-    @property
-    def manual_room(self) -> int:
-        """How many more manual runs may start."""
-        ...
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """The labels of this node, as its row says."""
+    def claim_request(self, now: Instant, room: int) -> ClaimRequest | None:
+        """What this node may claim now, at most `room` runs; None: it does not hold the clock."""
         ...
 
     def start_claims(self, claims: list[Claim]) -> None:
@@ -71,7 +57,7 @@ class Settler:
         self._host = host
         self._queue: deque[Ended] = deque()
         self._kept: dict[int, int] = {}  # ended runs whose capacity is kept for a successor, with their priorities
-        self._is_turn_of_late = False
+        self._is_turn_of_late = False  # see `engine.fairness`
         self._task: asyncio.Task[None] | None = None
         self._apart: set[asyncio.Task[None]] = set()  # endings that failed, each waiting for its next try
         self._refused = asyncio.Event()  # the store did not accept the last batch
@@ -152,26 +138,22 @@ class Settler:
         return None
 
     async def _settle(self, batch: list[Ended], may_claim: bool) -> None:
-        node_id, now, lease_until = self._host.node_id, self._clock.read().now, self._host.succession_until
-        if node_id is None:
+        request = self._claim_request(batch, _in_lanes(batch) if may_claim else 0)
+        if request is None:
             self._release(batch)
             return
-        room = 0 if lease_until is None or not may_claim else _in_lanes(batch)
-        manual_room = self._manual_room(batch)
-        request = SettleRequest(
-            node_id, now, room, manual_room, lease_until or 0, self._host.labels, self._is_turn_of_late
-        )
         settled, claims, next_due_at = await self._store.write(
             partial(settle_and_claim, hooks=self._hooks, ended=batch, request=request)
         )
         self._release(batch)
-        self._is_turn_of_late = is_turn_of_late(claims, before=self._is_turn_of_late)
-        self._host.start_claims(claims)
+        if claims:
+            self._is_turn_of_late = not self._is_turn_of_late
+            self._host.start_claims(claims)
         for item, is_counted in zip(batch, settled.counted, strict=True):
             if not is_counted:
                 log.warning("run %d was taken from this node; its late result is ignored", item.claim.run_id)
         for alert in settled.alerts:
-            self._host.alert(alert, now)
+            self._host.alert(alert, request.now)
         self._host.look_by(next_due_at)
 
     def _keep(self, batch: Iterable[Ended]) -> None:
@@ -185,14 +167,15 @@ class Settler:
                 if _hands_on(item):
                     self._kept.pop(item.claim.run_id, None)
 
-    def _manual_room(self, batch: Iterable[Ended]) -> int:
-        """How many manual runs may start, once the part of these is free."""
-        if not self._kept:
-            return self._host.manual_room
-        self._release(batch)
-        room = self._host.manual_room
-        self._keep(batch)
-        return room
+    def _claim_request(self, batch: Iterable[Ended], room: int) -> ClaimRequest | None:
+        """What may be claimed once the part of these is free."""
+        is_kept = bool(self._kept)
+        if is_kept:
+            self._release(batch)
+        request = self._host.claim_request(self._clock.read().now, room)
+        if is_kept:
+            self._keep(batch)
+        return None if request is None else request._replace(is_turn_of_late=self._is_turn_of_late)
 
     async def _put_later(self, ended: Ended) -> None:
         await self._clock.sleep(MINUTE)

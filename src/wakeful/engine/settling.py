@@ -17,7 +17,7 @@ from wakeful.core.run.settlement import Close, Wait, with_cancel_request
 from wakeful.core.run.transitions import closed, ended_attempt, never_begun, waiting
 from wakeful.core.time.instants import Instant
 from wakeful.engine.cancels import Cancels
-from wakeful.engine.claiming import claim_successors, claim_waiting
+from wakeful.engine.claiming import ClaimRequest, claim_next
 from wakeful.engine.effects import apply
 from wakeful.engine.labels import next_due_at, queues_for
 from wakeful.engine.merged_runs import MergedRun, MergedRuns
@@ -42,18 +42,6 @@ class SettleResult(NamedTuple):
     lanes: Sequence[tuple[str, int]] = ()  # still held by runs that took the plain path, if all did
 
 
-class SettleRequest(NamedTuple):
-    """The node that settles, the time, and how many waiting runs it can take."""
-
-    node_id: int
-    now: Instant
-    room: int
-    manual_room: int  # how many of them may be manual
-    lease_until: Instant  # as this node last wrote it
-    labels: frozenset[str] = frozenset()
-    is_turn_of_late: bool = False  # see `engine.fairness`
-
-
 class Succession(NamedTuple):
     """What was settled, the runs this node owns now, and when the next alarm is due; None: as before, or later."""
 
@@ -70,38 +58,21 @@ class OfKind(NamedTuple):
     pairs: Sequence[tuple[Run, Ending]]
 
 
-def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: SettleRequest) -> Succession:
+def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: ClaimRequest) -> Succession:
     """Settle these endings and claim at most `room` waiting runs, if this node still has its lease. The lease is
     locked first, as in a claim: a node that takes it over locks the runs after it."""
-    node_id, now, room, manual_room, lease_until, labels, is_turn_of_late = request
-    may_claim = room > 0 and tx.nodes.hold(node_id, lease_until=lease_until)
-    settled = settle(tx, hooks, ended, node_id=node_id, now=now)
+    may_claim = request.room > 0 and tx.nodes.hold(request.node_id, lease_until=request.lease_until)
+    settled = settle(tx, hooks, ended, node_id=request.node_id, now=request.now)
     if settled.is_plain and not settled.lanes:
         return Succession(settled, [], None)
     claims: list[Claim] = []
     are_all_claimed = False
-    passed_on = None
-    if may_claim and settled.is_plain and not labels:
-        passed_on = claim_successors(
-            tx, hooks, settled.lanes, node_id=node_id, now=now, room=room, manual_room=manual_room
-        )
-    if passed_on is not None:
-        claims, are_all_claimed = passed_on
+    if may_claim:
+        claims, are_all_claimed = claim_next(tx, hooks, settled.lanes, request, is_passed_on=settled.is_plain)
     else:
         tx.lanes.free_many(settled.lanes)
-        if may_claim:
-            claims, are_all_claimed = claim_waiting(
-                tx,
-                hooks,
-                node_id=node_id,
-                now=now,
-                room=room,
-                manual_room=manual_room,
-                labels=labels,
-                is_turn_of_late=is_turn_of_late,
-            )
     is_unchanged = settled.is_plain and are_all_claimed
-    return Succession(settled, claims, None if is_unchanged else next_due_at(tx, queues_for(tx, labels)))
+    return Succession(settled, claims, None if is_unchanged else next_due_at(tx, queues_for(tx, request.labels)))
 
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:

@@ -108,11 +108,6 @@ class AlarmHandler(Protocol):
         ...
 
     @property
-    def is_always_asked(self) -> bool:
-        """Whether it is called at every tick, not only when one of its alarms is due."""
-        ...
-
-    @property
     def brings_runs(self) -> bool:
         """Whether ringing may create runs. If so, it is delayed while there is no capacity for them."""
         ...
@@ -224,6 +219,11 @@ Forgo: TypeAlias = Callable[[Tx, Instant], int]
 """Makes a feature give up what it had planned since the backup that this store is; returns how many instants."""
 
 
+Prune: TypeAlias = Callable[[Tx, Instant, int], int]
+"""Deletes at most so many rows that a feature keeps no longer; returns how many. Called each time after the ledger was
+pruned, in the same transaction, by a clock that can be trusted."""
+
+
 class Booked(NamedTuple):
     """An attempt that ended, and how it is settled."""
 
@@ -283,6 +283,7 @@ class FeatureHooks(NamedTuple):
     whys: Mapping[str, Explain] = MappingProxyType({})  # by the part before the colon: `slot` of `slot:main`
     on_silence: Sequence[OnSilence] = ()
     forgo: Sequence[Forgo] = ()
+    prunes: Sequence[Prune] = ()
     accounts: Accounts | None = None
 
 
@@ -314,6 +315,7 @@ class EngineHooks(NamedTuple):
     is_lifted: Callable[[str], bool] = lambda _: False  # whether a lane is currently not enforced
     stored_checks: Sequence[StoredCheck] = ()  # for new or changed definitions
     on_silence: Sequence[OnSilence] = ()
+    prunes: Sequence[Prune] = ()
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get
     traceparent: Callable[[Run], str | None] | None = None  # of an attempt that is being claimed

@@ -13,6 +13,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.ports.claims import Batch, Claim
 
 NO_RESULTS: Final[Mapping[int, str]] = MappingProxyType({})
+NO_LANES: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 class DueSchedule(NamedTuple):
@@ -60,7 +61,8 @@ class PlainPath(Protocol):
         another run holds it, or because its first run is locked or not due."""
         ...
 
-    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
-        """Give the lanes to their successors, written as they were claimed and without alarms. Lanes without a
-        successor become free. Called after `successors`, in the same transaction."""
+    def claim(self, runs: Sequence[Run], passed_on: Mapping[str, int] = NO_LANES) -> None:
+        """Write runs that waited as they were claimed, and remove their alarms. The caller got them, locked, from
+        `Runs.due`; or from `successors`, with the lanes that are passed on and the ended runs that hold them. Each of
+        these goes to the run that is in it, or becomes free."""
         ...

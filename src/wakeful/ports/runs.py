@@ -182,11 +182,6 @@ class Runs(ABC):
         locks."""
 
     @abstractmethod
-    def claim_many(self, rows: Sequence[Run]) -> None:
-        """Write runs that waited and were claimed: only the columns that claiming changes. The caller holds their
-        locks."""
-
-    @abstractmethod
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:
         """Record the rungs reached; False for a run that is no longer held under that fence."""
 

@@ -27,7 +27,7 @@ from wakeful.core.heartbeat.heartbeat import rings_at as beats_at
 from wakeful.core.schedule.actions import Call, Command, Http, Prompt
 from wakeful.core.schedule.cadence import Cadence, is_too_late
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.schedule.plain import FREE, following
+from wakeful.core.schedule.plain import FREE, following, is_clear
 from wakeful.core.simulation.request import Span
 from wakeful.core.simulation.summary import SimulatedRow
 from wakeful.core.time.instants import HOUR, Instant
@@ -161,12 +161,8 @@ def _move(tx: Tx, group: Group, cadences: Mapping[int, Cadence], moved: Mapping[
 
 
 def _is_in_order(cadence: Cadence) -> bool:
-    """Whether nothing is left from before, as the plain path demands it."""
-    return (
-        cadence.state == "active"
-        and (cadence.backoff_until, cadence.catch_up_until, cadence.consecutive_errors) == (None, None, 0)
-        and cadence.ran_through <= cadence.planned_through
-    )
+    """Whether nothing is left from before: after an error, a success is an event of its own."""
+    return is_clear(cadence) and not cadence.consecutive_errors
 
 
 class _Step(NamedTuple):

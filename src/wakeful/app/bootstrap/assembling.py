@@ -209,6 +209,7 @@ def _hooks(
         redact=setup.redact,
         stored_checks=[check for plug in plugs for check in plug.stored_checks],
         on_silence=[listener for plug in plugs for listener in plug.on_silence],
+        prunes=[prune for plug in plugs for prune in plug.prunes],
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
         withholds=setup.withholds,
         traceparent=None if setup.traceparent is None else partial(setup.traceparent, context.store_id),

@@ -24,7 +24,7 @@ from typing import Final, NamedTuple
 from wakeful.core.run.results import DONE, Done, Ending
 from wakeful.core.run.settlement import Close
 from wakeful.core.schedule.actions import Call, Command, Http
-from wakeful.core.schedule.cadence import Rules, is_spent
+from wakeful.core.schedule.cadence import Cadence, Rules, is_spent
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Instant
@@ -52,6 +52,21 @@ def is_plain(definition: Definition) -> bool:
 def starts_plainly(definition: Definition) -> bool:
     """Whether the plain path may start this definition's instants. Where the output goes matters only at the end."""
     return is_plain(definition if definition.deliver is None else replace(definition, deliver=None))
+
+
+def is_clear(cadence: Cadence) -> bool:
+    """Whether nothing but its timing decides about the next instant of this cadence. The stores ask the same of the
+    rows they lock (`stores.shared.plain.CLEAR`)."""
+    return (
+        cadence.state == "active"
+        and cadence.next_at is not None
+        and _unsettled(cadence) == _NOTHING
+        and cadence.ran_through <= cadence.planned_through
+    )
+
+
+_unsettled: Final = attrgetter("open_run_id", "queued_run_id", "backoff_until", "catch_up_until")
+_NOTHING: Final = (None,) * 4
 
 
 class Following(NamedTuple):

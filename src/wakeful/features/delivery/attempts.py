@@ -85,7 +85,6 @@ class Attempts:
     """Handles the alarms of addressees."""
 
     kind = ALARM_DELIVERY
-    is_always_asked = False
     brings_runs = False
 
     def __init__(

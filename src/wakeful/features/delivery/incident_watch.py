@@ -122,7 +122,6 @@ class IncidentAlarms:
     """Handles incident alarms: explains and reports incidents that are due."""
 
     kind = ALARM_INCIDENT
-    is_always_asked = False
     brings_runs = False
 
     def __init__(

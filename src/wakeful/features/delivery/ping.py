@@ -33,7 +33,6 @@ class PingAlarms:
     """Handles the ping's alarm."""
 
     kind = ALARM_PING
-    is_always_asked = False
     brings_runs = False
 
     def __init__(

@@ -38,7 +38,6 @@ class HeartbeatAlarms:
     """Rings the heartbeat under the terms current at each ring."""
 
     kind = ALARM_HEARTBEAT
-    is_always_asked = False
     brings_runs = True
 
     def __init__(self, terms: Callable[[], HeartbeatTerms]) -> None:

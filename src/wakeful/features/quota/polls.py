@@ -29,7 +29,6 @@ class PollAlarms:
     """Handles poll alarms."""
 
     kind = ALARM_POLL
-    is_always_asked = False
     brings_runs = False
 
     def __init__(self, registry: SlotRegistry, notes: ReadingRecorder, sharing: Sharing, clock: Clock) -> None:
@@ -102,7 +101,6 @@ class StatsAlarms:
     """Handles statistics alarms. Statistics are for display only; nothing depends on them."""
 
     kind = ALARM_STATS
-    is_always_asked = False
     brings_runs = False
 
     def __init__(self, registry: SlotRegistry, sharing: Sharing, clock: Clock) -> None:

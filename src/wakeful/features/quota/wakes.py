@@ -28,7 +28,6 @@ class WakeAlarms:
     """Handles wake alarms."""
 
     kind = ALARM_WAKE
-    is_always_asked = False
     brings_runs = True
 
     def __init__(self, registry: SlotRegistry) -> None:

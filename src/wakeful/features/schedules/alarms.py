@@ -54,7 +54,6 @@ class ScheduleAlarms:
     """Rings schedules under the terms current at each ring."""
 
     kind = ALARM_SCHEDULE
-    is_always_asked = False
     brings_runs = True
 
     def __init__(

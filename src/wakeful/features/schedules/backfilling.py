@@ -150,7 +150,6 @@ class BackfillAlarms:
     """Creates the runs of backfills, one at a time for each."""
 
     kind = ALARM_BACKFILL
-    is_always_asked = False
     brings_runs = True
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:

@@ -13,7 +13,7 @@ from wakeful.core.run.runs import Outcome, Run, Trigger, unplanned
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Gap, stretch_of
 from wakeful.core.schedule.policies import GRACE
-from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant
+from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing import latest_until, next_after, tally
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.rows import Handler, HandlerRun, Phase
@@ -29,11 +29,9 @@ from wakeful.core.workflow.rules import (
 )
 from wakeful.features.workflows.clock_steps import taken, turned_back, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Compiled, Known
-from wakeful.features.workflows.feed_rows import Feeds
-from wakeful.features.workflows.feeding import FEED_KEPT, Loops
+from wakeful.features.workflows.feeding import Loops
 from wakeful.features.workflows.loading import ASKED_AGAIN
 from wakeful.features.workflows.message_rows import Messages, SubscriptionKey
-from wakeful.features.workflows.pruning import prune_deleted, prune_runs
 from wakeful.features.workflows.session_rows import Session, SessionKind, Sessions
 from wakeful.features.workflows.state import (
     of_handler,
@@ -52,9 +50,6 @@ from wakeful.ports.workflows import ALARM_WORKFLOW, StoredWorkflows
 
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
-PRUNE_EVERY: Final = HOUR
-PRUNE_PAUSE: Final = SECOND
-PRUNE_STEP: Final = 500
 
 
 class _Step(NamedTuple):
@@ -69,7 +64,6 @@ class WorkflowAlarms:
     """Rings workflows."""
 
     kind = ALARM_WORKFLOW
-    is_always_asked = True  # it also prunes what removed workflows left behind
     brings_runs = True
 
     def __init__(
@@ -79,12 +73,9 @@ class WorkflowAlarms:
         self._loaded = loaded  # the Python workflows of this process
         self._loops = Loops(compilations)
         self._left_for = left_for  # how long others are left alone, for the processes that have them
-        self._prune_at: Instant = 0
 
     def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
         """Advance every workflow whose alarm was due by `due_by`, at most `limit` of them."""
-        if now >= self._prune_at or now < self._prune_at - PRUNE_EVERY:
-            self._prune(tx, now)
         loaded = self._loaded()
         rung = tx[StoredWorkflows].due_here(now=due_by, left_by=due_by - self._left_for, loaded=loaded, limit=limit)
         if not rung:
@@ -130,12 +121,6 @@ class WorkflowAlarms:
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
         """Workflows have no side tasks; the engine recovers the runs of dead nodes."""
-
-    def _prune(self, tx: Tx, now: Instant) -> None:
-        """Delete a small batch of what the ledger has pruned, by the ledger's trusted clock and not by ours."""
-        gone = prune_runs(tx, limit=PRUNE_STEP) + prune_deleted(tx, limit=PRUNE_STEP)
-        tx[Feeds].forget(before=now - FEED_KEPT)
-        self._prune_at = now + (PRUNE_PAUSE if gone else PRUNE_EVERY)
 
     def _start(self, tx: Tx, step: _Step, now: Instant, gap_reason: str) -> "_Step | _Started":
         """How the run of a workflow's handler starts, if one does."""

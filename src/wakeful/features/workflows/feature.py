@@ -29,6 +29,7 @@ from wakeful.features.workflows.handler_calls import Answers
 from wakeful.features.workflows.loading import LEFT_FOR, note_ended, note_loaded
 from wakeful.features.workflows.message_rows import Messages
 from wakeful.features.workflows.modules import Fault, load_all
+from wakeful.features.workflows.pruning import prune
 from wakeful.features.workflows.python import Workflow, WorkflowCommands
 from wakeful.features.workflows.runs import HandlerRuns
 from wakeful.features.workflows.state import read_flows, save_flows
@@ -124,6 +125,7 @@ class Workflows:
             upcoming=[UpcomingHandlers(self.compilations)],
             whys={"workflow": WhyWorkflow(self.compilations)},
             forgo=[self._forgo],
+            prunes=[prune],
         )
 
     # --- background service ------------------------------------------------------------------------------------------

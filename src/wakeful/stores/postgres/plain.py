@@ -1,19 +1,20 @@
 """The plain path, in PostgreSQL. Locks are taken in the usual order: cadences, then runs, each by id."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Final
 
 from wakeful.core.run.runs import PRIORITIES, Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsSaved, RunsStarted, RunsSucceeded, SchedulesDone
 from wakeful.ports.claims import Batch, Claim
-from wakeful.ports.database import columns_of
-from wakeful.ports.plain import NO_RESULTS, DueSchedule
+from wakeful.ports.database import columns_of, texts_of
+from wakeful.ports.ledger import CLAIMED_COLUMNS
+from wakeful.ports.plain import NO_LANES, NO_RESULTS, DueSchedule
 from wakeful.stores.postgres.connection import Session
 from wakeful.stores.postgres.lanes import FREE as FREE_LANES
 from wakeful.stores.postgres.lanes import LOCK as LOCK_LANES
 from wakeful.stores.postgres.rows import arrays_of, ids, int_array, text_array, texts, unnest_of, update_some
-from wakeful.stores.postgres.runs import CLAIM, claim_params
 from wakeful.stores.shared.plain import (
     CLEAR,
     CLOSED,
@@ -106,14 +107,19 @@ LEFT JOIN LATERAL (
 ) AS run ON true
 """
 
-# Claim successors, remove their alarms, and give them their lanes; lanes without one become free.
-PASS_ON = f"""
+# Update runs that waited and were claimed, only the columns that claiming changes; remove their alarms, and give lanes
+# that are passed on to them, or free these. Runs and lanes are locked, and so are alarms that are not parked.
+_CLAIMED: Final = ("run_id", *CLAIMED_COLUMNS)
+_claimed = attrgetter(*_CLAIMED)
+_CLEARED: Final = ", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL"
+CLAIM = f"""
 WITH gone AS (
   DELETE FROM alarms WHERE kind = 'run' AND ref = ANY($1::bigint[])
 ), passed AS (
-  UPDATE lanes SET holder = ($11::bigint[])[array_position($10::text[], lane)] WHERE lane = ANY($10::text[])
+  UPDATE lanes SET holder = (${len(_CLAIMED) + 2}::bigint[])[array_position(${len(_CLAIMED) + 1}::text[], lane)]
+  WHERE lane = ANY(${len(_CLAIMED) + 1}::text[])
 )
-{CLAIM}
+{update_some("runs", texts_of(Run), key="run_id", columns=CLAIMED_COLUMNS, also=_CLEARED)}
 """
 
 
@@ -188,11 +194,11 @@ class PostgresPlainPath:
                 found.append(row)
         return found
 
-    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
-        if not successors:
-            self._session.change(FREE_LANES, texts(held))
+    def claim(self, runs: Sequence[Run], passed_on: Mapping[str, int] = NO_LANES) -> None:
+        if not runs:
+            self._session.change(FREE_LANES, texts(passed_on))
             return
-        holders = dict.fromkeys(held) | {run.lane: run.run_id for run in successors if run.lane is not None}
-        params = [*claim_params(successors), text_array(list(holders)), int_array(holders.values())]
-        self._session.save(PASS_ON, len(successors), *params)
-        self._changes.append(RunsSaved(successors))
+        holders = dict.fromkeys(passed_on) | {run.lane: run.run_id for run in runs if run.lane in passed_on}
+        params = arrays_of(list(map(_claimed, runs)), _CLAIMED, texts_of(Run))
+        self._session.save(CLAIM, len(runs), *params, text_array(list(holders)), int_array(holders.values()))
+        self._changes.append(RunsSaved(runs))

@@ -12,7 +12,6 @@ from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsSaved
 from wakeful.ports.database import columns_of, fields_of, texts_of
-from wakeful.ports.ledger import CLAIMED_COLUMNS
 from wakeful.ports.runs import Runs
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.postgres.cadences import LOCK as LOCK_CADENCES
@@ -99,23 +98,6 @@ CLOSE = update_some(
 )
 _CLOSED: Final = ("run_id", *CLOSED_COLUMNS)
 _closed = attrgetter(*_CLOSED)
-
-# Update runs that waited and were claimed: only the columns that claiming changes.
-CLAIM = update_some(
-    "runs",
-    _TEXTS,
-    key="run_id",
-    columns=CLAIMED_COLUMNS,
-    also=", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL",
-)
-_CLAIMED: Final = ("run_id", *CLAIMED_COLUMNS)
-_claimed = attrgetter(*_CLAIMED)
-
-
-def claim_params(rows: Sequence[Run]) -> list[str]:
-    """The parameters of `CLAIM`."""
-    return arrays_of(list(map(_claimed, rows)), _CLAIMED, _TEXTS)
-
 
 # Update whole rows, except their keys.
 SAVE = update_of("runs", Run, _TEXTS, key="run_id", fixed=_FIXED)
@@ -212,11 +194,6 @@ class PostgresRuns(Runs):
     def close_many(self, rows: Sequence[Run]) -> None:
         if rows:
             self._session.save(CLOSE, len(rows), *arrays_of(list(map(_closed, rows)), _CLOSED, _TEXTS))
-            self._changes.append(RunsSaved(rows))
-
-    def claim_many(self, rows: Sequence[Run]) -> None:
-        if rows:
-            self._session.save(CLAIM, len(rows), *claim_params(rows))
             self._changes.append(RunsSaved(rows))
 
     def mark_many(self, node_id: int, marks: Sequence[Mark]) -> list[bool]:

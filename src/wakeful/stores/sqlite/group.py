@@ -67,21 +67,17 @@ class GroupCommit:
         except sqlite3.Error as error:
             self._fail(error, len(calls))
 
-    def commit(self) -> None:
-        """Commit the group, or fail all of it."""
-        if self._opened is None or not self._opened.connection.in_transaction:
-            return
-        try:
-            self._opened.connection.execute("COMMIT")
-        except sqlite3.Error as error:
-            self._fail(error, len(self._fates))
-            return
-        self._commits += 1
-        if self._commits % LOG_LOOKED_AT == 0:
-            self._opened.empty_log()
-
-    def answers(self) -> list[Fate]:
-        """The results for the callers, in their order."""
+    def commit(self) -> list[Fate]:
+        """Commit the group, or fail all of it; returns the results for the callers, in their order."""
+        if self._opened is not None and self._opened.connection.in_transaction:
+            try:
+                self._opened.connection.execute("COMMIT")
+            except sqlite3.Error as error:
+                self._fail(error, len(self._fates))
+            else:
+                self._commits += 1
+                if self._commits % LOG_LOOKED_AT == 0:
+                    self._opened.empty_log()
         fates, self._fates = self._fates, []
         return fates
 

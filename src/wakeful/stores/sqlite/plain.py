@@ -1,6 +1,7 @@
 """The plain path, in SQLite. There is one writer, so reading a row is locking it."""
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -9,7 +10,8 @@ from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsSaved, RunsStarted, RunsSucceeded, SchedulesDone
 from wakeful.ports.claims import Batch, Claim
 from wakeful.ports.database import columns_of
-from wakeful.ports.plain import NO_RESULTS, DueSchedule
+from wakeful.ports.ledger import CLAIMED_COLUMNS
+from wakeful.ports.plain import NO_LANES, NO_RESULTS, DueSchedule
 from wakeful.ports.plans import ALARM_RUN
 from wakeful.stores.shared.plain import (
     CLEAR,
@@ -24,8 +26,7 @@ from wakeful.stores.shared.plain import (
 )
 from wakeful.stores.sqlite.alarms import REMOVE
 from wakeful.stores.sqlite.lanes import FREE as FREE_LANE
-from wakeful.stores.sqlite.rows import ManyRows, ids, texts
-from wakeful.stores.sqlite.runs import CLAIM, claimed_values
+from wakeful.stores.sqlite.rows import ManyRows, ids, texts, update
 
 # Schedules whose alarm is due, oldest first.
 DUE = f"""
@@ -134,6 +135,11 @@ CROSS JOIN alarms ON alarms.kind = 'run' AND ref = (
 LEFT JOIN lanes ON lanes.lane = held.value LEFT JOIN runs ON run_id = ref
 """
 
+# Update a run that waited and was claimed: only the columns that claiming changes.
+_CLEARED = ", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL"
+CLAIM = update("runs", key="run_id", columns=CLAIMED_COLUMNS, also=_CLEARED)
+_claimed = attrgetter(*CLAIMED_COLUMNS, "run_id")
+
 # Give a lane to the next run.
 HAND_OVER = "UPDATE lanes SET holder = ? WHERE lane = ?"
 
@@ -239,13 +245,12 @@ class SqlitePlainPath:
             found.append(Run._make(columns))
         return found
 
-    def pass_on(self, held: Mapping[str, int], successors: Sequence[Run]) -> None:
-        passed_on = {run.lane for run in successors}
-        freed = [item for item in held.items() if item[0] not in passed_on]
-        if freed:
-            self._connection.executemany(FREE_LANE, freed)
-        if successors:
-            self._connection.executemany(HAND_OVER, [(run.run_id, run.lane) for run in successors])
-            self._connection.execute(REMOVE, (ALARM_RUN, ids(run.run_id for run in successors)))
-            self._connection.executemany(CLAIM, map(claimed_values, successors))
-            self._changes.append(RunsSaved(successors))
+    def claim(self, runs: Sequence[Run], passed_on: Mapping[str, int] = NO_LANES) -> None:
+        if passed_on:
+            taken = [(run.run_id, run.lane) for run in runs if run.lane in passed_on]
+            self._connection.executemany(HAND_OVER, taken)
+            self._connection.executemany(FREE_LANE, passed_on.items())  # those that still have their old holders
+        if runs:
+            self._connection.execute(REMOVE, (ALARM_RUN, ids(run.run_id for run in runs)))
+            self._connection.executemany(CLAIM, map(_claimed, runs))
+            self._changes.append(RunsSaved(runs))

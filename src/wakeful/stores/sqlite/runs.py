@@ -12,7 +12,6 @@ from wakeful.core.run.runs import PRIORITY_BACKFILL, PRIORITY_PERSON, PRIORITY_P
 from wakeful.core.time.instants import Instant
 from wakeful.ports.changes import Change, RunsAdded, RunsAnnotated, RunsMarked, RunsSaved
 from wakeful.ports.database import columns_of
-from wakeful.ports.ledger import CLAIMED_COLUMNS
 from wakeful.ports.runs import Runs
 from wakeful.ports.store import CLOSED_COLUMNS, Mark, RunGlance
 from wakeful.stores.sqlite.database import SqliteDatabase
@@ -53,11 +52,6 @@ HELD = f"{LOCK} WHERE owner = ? AND outcome = 'running'"
 _LET_GO = ", deadline_at = NULL, next_attempt_at = NULL, process = NULL, stuck = 0"
 CLOSE = update("runs", key="run_id", columns=CLOSED_COLUMNS, also=_LET_GO)
 _closed = attrgetter(*CLOSED_COLUMNS, "run_id")
-
-# Update a run that waited and was claimed: only the columns that claiming changes.
-_CLEARED = ", reason = NULL, next_attempt_at = NULL, ladder = NULL, process = NULL"
-CLAIM = update("runs", key="run_id", columns=CLAIMED_COLUMNS, also=_CLEARED)
-claimed_values = attrgetter(*CLAIMED_COLUMNS, "run_id")
 
 # The fences of those a node is running.
 FENCES = """
@@ -137,11 +131,6 @@ class SqliteRuns(Runs):
 
     def close_many(self, rows: Sequence[Run]) -> None:
         self._connection.executemany(CLOSE, map(_closed, rows))
-        if rows:
-            self._changes.append(RunsSaved(rows))
-
-    def claim_many(self, rows: Sequence[Run]) -> None:
-        self._connection.executemany(CLAIM, map(claimed_values, rows))
         if rows:
             self._changes.append(RunsSaved(rows))
 

@@ -71,8 +71,7 @@ class WriterThread:
     def _group(self, calls: list[Call]) -> list[Fate]:
         try:
             self._steps.apply(calls)
-            self._steps.commit()
-            return self._steps.answers()
+            return self._steps.commit()
         except BaseException as error:  # a bug here must not leave callers waiting forever
             self._steps.close()
             return [(None, error) for _ in calls]
@@ -132,7 +131,7 @@ class InlineWriter:
         try:
             self._steps.apply(calls)
             self._hook.before_commit()
-            self._steps.commit()
+            fates = self._steps.commit()
             self._hook.after_commit()
         except Crashed:
             self._is_dead = True
@@ -140,4 +139,4 @@ class InlineWriter:
             self._steps.close()
             self._die()
             return
-        answer(calls, self._steps.answers())
+        answer(calls, fates)
