@@ -5,18 +5,21 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from random import Random
+from typing import Any
 
 import pytest
 
 from conformance.rows import a_claim
-from features.kit import Bench, Bot, World, ledger, virtual
+from features.kit import Bench, Bot, World, instant, ledger, virtual
 from wakeful import every
 from wakeful.core.run.results import Done
 from wakeful.core.run.runs import Run
+from wakeful.core.schedule.gates import Defer, Skip
 from wakeful.core.time.instants import HOUR, MINUTE, format_instant
 from wakeful.engine import claiming
 from wakeful.engine.settling import Ended, Succession, settle_and_claim
 from wakeful.features.schedules.rules import Terms
+from wakeful.features.schedules.runs import ScheduleRuns
 from wakeful.ports.plain import NO_LANES
 from wakeful.ports.store import Tx
 from wakeful.stores.sqlite.plain import SqlitePlainPath
@@ -186,6 +189,38 @@ async def test_a_node_that_stops_claims_no_successor(world: World) -> None:
     await app.stop()
     assert bot.fires[1:] == []
     assert world.query("SELECT outcome FROM runs ORDER BY run_id") == [("succeeded",), ("waiting",)]
+
+
+@pytest.mark.parametrize(
+    ("decision", "began"),
+    [
+        (Defer(instant("01-01 03:00:00"), "quota"), ["01:00 job-0", "01:10 job-2", "03:00 job-1"]),
+        (Skip("quota"), ["01:00 job-0", "01:10 job-2"]),
+    ],
+    ids=["deferred", "skipped"],
+)
+@virtual
+async def test_a_successor_that_may_not_begin_leaves_its_lane_to_the_next(
+    world: World, monkeypatch: pytest.MonkeyPatch, decision: Defer | Skip, began: list[str]
+) -> None:
+    """The lane is passed on to it, and a gate does not admit it: those behind it do not wait for it."""
+    bot = Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot)
+    for number in range(3):
+        await app.add(f"job-{number}", every("24h", anchor="2026-01-01T01:00:00Z"), lane="desk")
+    ((closed,),) = world.query("SELECT schedule_id FROM schedules WHERE slug = 'job-1'")
+    admit = ScheduleRuns.admit
+
+    def refuse(self: ScheduleRuns, tx: Tx, runs: Sequence[Run], *, now: int) -> list[Any]:
+        is_open = now >= instant("01-01 03:00:00")
+        admitted = admit(self, tx, runs, now=now)
+        return [
+            job if is_open or run.schedule_id != closed else decision for run, job in zip(runs, admitted, strict=True)
+        ]
+
+    monkeypatch.setattr(ScheduleRuns, "admit", refuse)
+    await world.until("01-01 04:00:00")
+    assert [f"{at[6:11]} {slug}" for at, slug in zip(bot.began, _slugs(bot), strict=True)] == began
 
 
 @pytest.mark.parametrize("is_lost", [False, True])

@@ -125,7 +125,7 @@ class AppLifecycle:
         self._has_heartbeat = heartbeat is not None
         self._money = budgets.feature() if isinstance(budgets, Budgets) else budgets or Money()
         node = options.get("name") or socket.gethostname()
-        self._tracing = Tracing(options.get("otel"), node, self._host.redact)
+        self._tracing = Tracing(options.get("otel"), node, self._host.redact, self._host.providers)
         self._delivery = DeliveryFeature(
             options.get("channels"),
             options.get("delivery") or DeliveryLimits(),
@@ -238,10 +238,6 @@ class AppLifecycle:
     def _change_self_scheduling(self, terms: SelfSchedulingTerms) -> None:
         """Use other limits for agents that schedule themselves from now on."""
         self._self_scheduling.value = terms
-
-    def _name_providers(self, providers: Mapping[str, str]) -> None:
-        """Who provides the models of agents, by agent, for traces."""
-        self._tracing.providers = providers
 
     async def _change_otel(self, endpoint: str | None) -> None:
         """Send traces to this OTLP/HTTP collector from now on; None: to none."""

@@ -1,6 +1,6 @@
 """What an app is made with: the options of programs, and what a daemon around it provides."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -65,6 +65,7 @@ class Host:
     settings: "Callable[[], SettingsStatus] | None" = None  # those in effect
     quota: "Callable[[], Quota] | None" = None  # the slots
     log_of_run: LogOfRun | None = None
+    providers: Callable[[], Mapping[str, str]] = dict  # of the models of agents, by agent, for traces
     page_at: Callable[[], str] = str  # the address of the page
 
 

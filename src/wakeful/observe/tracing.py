@@ -72,9 +72,15 @@ class TracingTrouble(NamedTuple):
 class Tracing:
     """The traces of one process. Without an endpoint it does nothing."""
 
-    def __init__(self, endpoint: str | None, node: str, redact: Redact | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: str | None,
+        node: str,
+        redact: Redact | None = None,
+        providers: Callable[[], Mapping[str, str]] = dict,
+    ) -> None:
         self.endpoint = endpoint
-        self.providers: Mapping[str, str] = {}  # of models, by agent; other agents are functions
+        self._providers = providers  # of models, by agent; other agents are functions
         self._node = node
         self._redact = redact
         self._store: Store | None = None
@@ -181,7 +187,8 @@ class Tracing:
         if self._store is None or self._export is None:
             return
         try:
-            spans = await self._store.read(lambda tx: _Reader(tx, batch, self._node, self.providers).spans())
+            providers = self._providers()
+            spans = await self._store.read(lambda tx: _Reader(tx, batch, self._node, providers).spans())
         except Exception as error:  # a store that cannot be read costs spans, and nothing else
             self._lost += len(batch)
             log.warning("%d rows could not be traced: %s", len(batch), error)

@@ -11,7 +11,10 @@ class OneShot:
     """Sends once. Cancellation ends the request, process or task behind it, or `send` reports that it did not."""
 
     def __init__(self, send: Callable[[Ladder], Coroutine[Any, Any, Answer]]) -> None:
-        self.send = send
+        self._send = send
+
+    async def send(self, ladder: Ladder) -> Answer:
+        return await self._send(ladder)
 
     async def look(self) -> Sight:
         return NoSign()

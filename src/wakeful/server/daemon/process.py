@@ -261,6 +261,7 @@ class _Daemon:
                 settings=lambda: self._reload.standing(None if self._watch is None else self._watch.refused),
                 quota=lambda: slots.quota,
                 log_of_run=self._log_of_run,
+                providers=lambda: providers_of(self._settings),
                 page_at=self._page,
             ),
             **conduct_of(self._settings),
@@ -276,9 +277,7 @@ class _Daemon:
                 alerts=alerts_of(new),
             ),
         )
-        app._name_providers(providers_of(self._settings))
         self._reload.listen("tracing", lambda _, new: app._change_otel(collector(new)))
-        self._reload.listen("agents in traces", lambda _, new: app._name_providers(providers_of(new)))
         self._reload.listen("self-scheduling", lambda _, new: app._change_self_scheduling(self_scheduling_of(new)))
         self._reload.listen(
             "agents", lambda old, new: None if old.agents == new.agents else app._change_agents(agents(new))
