@@ -32,7 +32,16 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import TRY_AGAIN
-from wakeful.ports.action import CannotBegin, Detached, Direct, DirectCall, FencedOff, Process, StillRunning
+from wakeful.ports.action import (
+    CANCELLED_ITSELF,
+    CannotBegin,
+    Detached,
+    Direct,
+    DirectCall,
+    FencedOff,
+    Process,
+    StillRunning,
+)
 from wakeful.ports.claims import Batch, Claim, Deadline, Why
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, Job
@@ -86,10 +95,12 @@ class Runner:
         lease: Lease,
         on_end: Callable[[Claim, Ending], None],
         on_room: Callable[[], None],
+        is_loop_closing: Callable[[], bool] = lambda: False,
         *,
         ending_grace: Duration,
     ) -> None:
         self._ending_grace = ending_grace
+        self._is_loop_closing = is_loop_closing
         self._hooks = hooks
         self._direct_actions = {kind: action for kind, action in hooks.actions.items() if isinstance(action, Direct)}
         self._clock = clock
@@ -245,10 +256,13 @@ class Runner:
                 job = claim.performed
                 ending = await self._hooks.actions[type(job.spec)].perform(job.spec, job.fire, ladder)
         except asyncio.CancelledError as cancelled:
-            if claim.why is None:
+            if claim.why is not None:
+                ending = _ended(claim.why, claim.batch, is_proven=not isinstance(cancelled, Detached))
+            elif self._is_loop_closing():  # nothing can be settled any more: the run is rescued, as after a crash
                 self._forget(claim)
                 raise
-            ending = _ended(claim.why, claim.batch, is_proven=not isinstance(cancelled, Detached))
+            else:  # not by us: what it performs cancelled the task it runs in
+                ending = CANCELLED_ITSELF
         except StillRunning as still:
             self._give_up(claim, str(still))
             still.ended.add_done_callback(lambda end: self._finish(claim, StuckRunEnded(not end.cancelled())))
