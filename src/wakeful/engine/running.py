@@ -111,7 +111,8 @@ class Runner:
         self._attempts: dict[int, Claim] = {}
         self._of_priority: Counter[int] = Counter()  # how many of the attempts have it
         self._began: list[tuple[int, Instant]] = []  # the last two runs of which an attempt began, with the times
-        self._noted: Batch | None = None  # the last batch of which one was noted there
+        self._together: set[Batch] = set()  # those that were started last
+        self._noted: set[Batch] = set()  # those that were started together, and of which one was noted there
         self._deadlines: list[tuple[int, int, Deadline]] = []  # monotonic time, a number, and what it concerns
         self._numbers = count()
 
@@ -144,6 +145,7 @@ class Runner:
         """Start the attempts. Those of a batch have one deadline."""
         create_task = asyncio.get_running_loop().create_task
         batch: Batch | None = None
+        self._together = {claim.batch for claim in claims}
         for claim in claims:
             if claim.batch is not batch:
                 batch = claim.batch
@@ -154,7 +156,8 @@ class Runner:
             if job is not None and not isinstance(job, Job):  # decided before it started
                 self._on_end(claim, job)
                 continue
-            self._remove(claim.run_id)  # of a lost lease, if it has not ended yet
+            if claim.run_id in self._attempts:  # of a lost lease, and it has not ended yet
+                self._remove(claim.run_id)
             self._attempts[claim.run_id] = claim
             self._of_priority[batch.priority] += 1
             claim.deadline = deadline
@@ -288,10 +291,11 @@ class Runner:
         return NotBegun(error[:ERROR_MAX], self._clock.read().now, max(others, default=None))
 
     def _note_begin(self, claim: Claim, ending: Ending) -> None:
-        """One of a batch is enough, because its attempts begin together."""
-        if claim.batch is self._noted or isinstance(ending, NotBegun):
+        """One of those that were started together is enough: reading the clock takes as long as the rest of an
+        attempt."""
+        if claim.batch in self._noted or isinstance(ending, NotBegun):
             return
-        self._noted = claim.batch
+        self._noted = self._together if claim.batch in self._together else {claim.batch}
         others = [known for known in self._began if known[0] != claim.run_id]
         self._began = [*others[-1:], (claim.run_id, self._clock.read().now)]
 

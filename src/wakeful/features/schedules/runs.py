@@ -265,7 +265,7 @@ def _settle(
 ) -> tuple[Settled, Cadence | None]:
     """Settle one run under the definition it started with; its schedule advances under the current one."""
     if isinstance(own, Compiled):
-        ending = with_words(ending, own.definition)
+        ending = with_words(ending, own.model)
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     rules, policy = current.rules, current.policy
