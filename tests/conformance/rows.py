@@ -68,7 +68,6 @@ def a_batch(*claims: tuple[int, int], **changes: Any) -> Batch:
         "next_due_at": NOW + 60_000,
         "spec": None,
         "on_crash": "retry",
-        "ends_plainly": True,
         "job_of": lambda _: DONE,
     }
     batch = Batch.plain(**{name: changes.pop(name, value) for name, value in known.items()})

@@ -1,6 +1,7 @@
 """Trouble: a store that is out of order, a tick that fails, a row that cannot be read. The clock goes on (L9)."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,8 +146,10 @@ async def test_an_ending_that_cannot_be_settled_does_not_take_others_with_it(
 ) -> None:
     """L9: one run among twenty whose settling raises; the others are in the ledger, and the clock goes on."""
     poison = asyncio.Event()
-    for name in ("settle", "settle_plain"):
-        monkeypatch.setattr(ScheduleRuns, name, _poisoned(getattr(ScheduleRuns, name), poison))
+    monkeypatch.setattr(ScheduleRuns, "settle", _poisoned(ScheduleRuns.settle, poison, lambda _, ended: ended))
+    monkeypatch.setattr(
+        ScheduleRuns, "alike", _poisoned(ScheduleRuns.alike, poison, lambda claims, _: [(one, None) for one in claims])
+    )
     poison.set()
     app = await world.open(Bot(world))
     for number in range(1, 21):
@@ -172,11 +175,11 @@ async def test_an_ending_that_cannot_be_settled_does_not_take_others_with_it(
     assert (await app.get("job-07")).last_result == "success"
 
 
-def _poisoned(settle: Any, poison: asyncio.Event) -> Any:
+def _poisoned(settle: Any, poison: asyncio.Event, ended_of: Callable[..., Any]) -> Any:
     """The same, but while there is poison it raises for one schedule."""
 
     def poisoned(self: ScheduleRuns, tx: Any, *args: Any, **kwargs: Any) -> Any:
-        if poison.is_set() and any(run.schedule_id == 7 for run, _ in args[-1]):
+        if poison.is_set() and any(run.schedule_id == 7 for run, _ in ended_of(*args)):
             raise ZeroDivisionError("a fault of ours")
         return settle(self, tx, *args, **kwargs)
 

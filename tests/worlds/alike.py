@@ -65,8 +65,11 @@ def is_telling(slug: str) -> bool:
 
 
 def draw_behaviour_of_one(rng: random.Random) -> Behaviour:
-    """Most end together."""
-    return Behaviour("done", 20) if rng.random() < 0.93 else draw_behaviour(rng)
+    """Most end together; some cancel their own task."""
+    dice = rng.random()
+    if dice < 0.93:
+        return Behaviour("done", 20)
+    return Behaviour("cancels", 20) if dice < 0.95 else draw_behaviour(rng)
 
 
 def draw_alike(rng: random.Random, climate: Climate) -> list[Alike | AlikeDeed]:

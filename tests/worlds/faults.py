@@ -276,7 +276,7 @@ _TIMINGS: Final = (_once, _every, _every, _every, _cron, _cron, _cron, _times, _
 
 # -- how attempts behave ----------------------------------------------------------------------------------------------
 
-Manner: TypeAlias = Literal["done", "fails", "raises", "endless", "stubborn", "busy", "throttled"]
+Manner: TypeAlias = Literal["done", "fails", "raises", "endless", "stubborn", "busy", "throttled", "cancels"]
 
 
 class Behaviour(NamedTuple):

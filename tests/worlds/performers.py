@@ -174,8 +174,15 @@ class SimAction:
                 return Busy("the target is busy")
             case "throttled":
                 return Throttled("too many requests", self._clock.read().now + self._rng.randrange(10 * MINUTE))
-            case _:
-                return Done(output=output_of(key[0]))
+            case "cancels":
+                await self._cancel_itself()
+        return Done(output=output_of(key[0]))
+
+    async def _cancel_itself(self) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
 
     async def _until_told(self, lingers: int) -> None:
         try:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from wakeful.observe.fan_out import FanOut
+from wakeful.ports.plain_runs import named
 from wakeful.ports.sink import Fact, InstantsMissed, InstantsSkipped, RunsSettled, Slugs
 
 
@@ -36,6 +37,6 @@ class RunEndings:
     def _hear(self, facts: Sequence[Fact], _slugs: Slugs) -> None:
         for fact in facts:
             if isinstance(fact, RunsSettled | InstantsSkipped | InstantsMissed):
-                for run in fact.runs:
+                for run in named(fact.runs):
                     for bell in self._bells.get(run.run_id, ()):
                         bell.set()

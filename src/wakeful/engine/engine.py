@@ -74,6 +74,7 @@ class Engine:
             self._membership.lease,
             self._settler.put,
             self._on_room,
+            self._is_loop_closing,
             ending_grace=self._limits.ending_grace,
         )
         self._side_tasks = SideTasks(store, clock, self._bell.set)
@@ -323,6 +324,10 @@ class Engine:
         """An attempt ended: tick if something waits for its capacity."""
         if self._is_full:
             self._bell.set()
+
+    def _is_loop_closing(self) -> bool:
+        """Whether all tasks are being cancelled: only this class cancels its loop task, when no attempt is left."""
+        return self._loop_task is not None and (self._loop_task.done() or self._loop_task.cancelling() > 0)
 
     async def _sleep_until(self, deadline: int) -> None:
         """Sleep until the deadline or the bell; check from time to time whether another process wrote."""

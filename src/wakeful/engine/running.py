@@ -32,7 +32,16 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.engine.batch import Batcher
 from wakeful.engine.lease import Lease
 from wakeful.engine.limits import TRY_AGAIN
-from wakeful.ports.action import CannotBegin, Detached, Direct, DirectCall, FencedOff, Process, StillRunning
+from wakeful.ports.action import (
+    CANCELLED_ITSELF,
+    CannotBegin,
+    Detached,
+    Direct,
+    DirectCall,
+    FencedOff,
+    Process,
+    StillRunning,
+)
 from wakeful.ports.claims import Batch, Claim, Deadline, Why
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, Job
@@ -86,10 +95,12 @@ class Runner:
         lease: Lease,
         on_end: Callable[[Claim, Ending], None],
         on_room: Callable[[], None],
+        is_loop_closing: Callable[[], bool] = lambda: False,
         *,
         ending_grace: Duration,
     ) -> None:
         self._ending_grace = ending_grace
+        self._is_loop_closing = is_loop_closing
         self._hooks = hooks
         self._direct_actions = {kind: action for kind, action in hooks.actions.items() if isinstance(action, Direct)}
         self._clock = clock
@@ -100,7 +111,8 @@ class Runner:
         self._attempts: dict[int, Claim] = {}
         self._of_priority: Counter[int] = Counter()  # how many of the attempts have it
         self._began: list[tuple[int, Instant]] = []  # the last two runs of which an attempt began, with the times
-        self._noted: Batch | None = None  # the last batch of which one was noted there
+        self._together: set[Batch] = set()  # those that were started last
+        self._noted: set[Batch] = set()  # those that were started together, and of which one was noted there
         self._deadlines: list[tuple[int, int, Deadline]] = []  # monotonic time, a number, and what it concerns
         self._numbers = count()
 
@@ -133,6 +145,7 @@ class Runner:
         """Start the attempts. Those of a batch have one deadline."""
         create_task = asyncio.get_running_loop().create_task
         batch: Batch | None = None
+        self._together = {claim.batch for claim in claims}
         for claim in claims:
             if claim.batch is not batch:
                 batch = claim.batch
@@ -143,7 +156,8 @@ class Runner:
             if job is not None and not isinstance(job, Job):  # decided before it started
                 self._on_end(claim, job)
                 continue
-            self._remove(claim.run_id)  # of a lost lease, if it has not ended yet
+            if claim.run_id in self._attempts:  # of a lost lease, and it has not ended yet
+                self._remove(claim.run_id)
             self._attempts[claim.run_id] = claim
             self._of_priority[batch.priority] += 1
             claim.deadline = deadline
@@ -245,10 +259,13 @@ class Runner:
                 job = claim.performed
                 ending = await self._hooks.actions[type(job.spec)].perform(job.spec, job.fire, ladder)
         except asyncio.CancelledError as cancelled:
-            if claim.why is None:
+            if claim.why is not None:
+                ending = _ended(claim.why, claim.batch, is_proven=not isinstance(cancelled, Detached))
+            elif self._is_loop_closing():  # nothing can be settled any more: the run is rescued, as after a crash
                 self._forget(claim)
                 raise
-            ending = _ended(claim.why, claim.batch, is_proven=not isinstance(cancelled, Detached))
+            else:  # not by us: what it performs cancelled the task it runs in
+                ending = CANCELLED_ITSELF
         except StillRunning as still:
             self._give_up(claim, str(still))
             still.ended.add_done_callback(lambda end: self._finish(claim, StuckRunEnded(not end.cancelled())))
@@ -274,10 +291,11 @@ class Runner:
         return NotBegun(error[:ERROR_MAX], self._clock.read().now, max(others, default=None))
 
     def _note_begin(self, claim: Claim, ending: Ending) -> None:
-        """One of a batch is enough, because its attempts begin together."""
-        if claim.batch is self._noted or isinstance(ending, NotBegun):
+        """One of those that were started together is enough: reading the clock takes as long as the rest of an
+        attempt."""
+        if claim.batch in self._noted or isinstance(ending, NotBegun):
             return
-        self._noted = claim.batch
+        self._noted = self._together if claim.batch in self._together else {claim.batch}
         others = [known for known in self._began if known[0] != claim.run_id]
         self._began = [*others[-1:], (claim.run_id, self._clock.read().now)]
 

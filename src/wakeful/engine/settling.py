@@ -8,13 +8,14 @@ queue does not displace runs outside its lane.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from wakeful.core.run.effects import Alert
-from wakeful.core.run.results import Done, Ending, StuckRunEnded, masked
+from wakeful.core.run.effects import Alert, Effect
+from wakeful.core.run.results import DONE, Done, Ending, StuckRunEnded, masked
 from wakeful.core.run.runs import Attempt, Run, RunKind
 from wakeful.core.run.settlement import Close, Wait, with_cancel_request
 from wakeful.core.run.transitions import closed, ended_attempt, never_begun, waiting
+from wakeful.core.schedule.plain import SUCCESS, is_plain_success
 from wakeful.core.time.instants import Instant
 from wakeful.engine.cancels import Cancels
 from wakeful.engine.claiming import ClaimRequest, claim_next
@@ -22,7 +23,7 @@ from wakeful.engine.effects import apply
 from wakeful.engine.labels import next_due_at, queues_for
 from wakeful.engine.merged_runs import MergedRun, MergedRuns
 from wakeful.ports.claims import Claim
-from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper
+from wakeful.ports.handlers import Booked, EngineHooks, RunKeeper, Settled
 from wakeful.ports.store import ALARM_RUN, Alarm, Tx, run_alarm
 
 
@@ -38,8 +39,8 @@ class SettleResult(NamedTuple):
 
     counted: list[bool]
     alerts: list[Alert]
-    is_plain: bool = False  # all took the plain path, which sets no alarm
-    lanes: Sequence[tuple[str, int]] = ()  # still held by runs that took the plain path, if all did
+    is_plain: bool = False  # all were equal, and led to nothing: no alarm was set
+    lanes: Sequence[tuple[str, int]] = ()  # still held by them, if so
 
 
 class Succession(NamedTuple):
@@ -56,6 +57,16 @@ class OfKind(NamedTuple):
     keeper: RunKeeper
     locked: Any
     pairs: Sequence[tuple[Run, Ending]]
+
+
+class Caused(NamedTuple):
+    """What runs that were settled together lead to."""
+
+    effects: Sequence[Effect] = ()
+    booked: Sequence[Booked] = ()  # those that cost something
+
+
+NOTHING: Final = Caused()
 
 
 def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request: ClaimRequest) -> Succession:
@@ -76,14 +87,13 @@ def settle_and_claim(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], request
 
 
 def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant) -> SettleResult:
-    """Settle the runs this node still holds; a run that another node took is left alone (L6). If all take the plain
-    path, their lanes are left to the caller."""
-    plain = hooks.settle_plain(tx, ended, node_id=node_id, now=now, redact=hooks.redact)
-    in_lanes = [(lane, claim.run_id) for claim, _ in ended if (lane := claim.batch.lane) is not None]
-    freed = sorted(held for held in in_lanes if held[1] in plain)
-    if len(plain) == len(ended):
+    """Settle the runs this node still holds; a run that another node took is left alone (L6). Equal endings are
+    settled together, the others run by run. If all are equal and lead to nothing, their lanes are left to the
+    caller."""
+    closed, freed, caused = _settle_alike(tx, hooks, ended, node_id=node_id, now=now)
+    if len(closed) == len(ended) and caused is NOTHING:
         return SettleResult([True] * len(ended), [], is_plain=True, lanes=freed)
-    rest = [(claim.run, ending) for claim, ending in ended if claim.run_id not in plain]
+    rest = [(claim.run, ending) for claim, ending in ended if claim.run_id not in closed]
     locked = lock_all(tx, hooks, [run for run, _ in rest])
     rows = _held(tx, rest, node_id)
     kinds = [
@@ -94,8 +104,44 @@ def settle(tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, 
         )
         for kind, kept in locked.items()
     ]
-    alerts = conclude_all(tx, hooks, kinds, now=now, freed=freed)
-    return SettleResult([claim.run_id in rows or claim.run_id in plain for claim, _ in ended], alerts)
+    alerts = conclude_all(tx, hooks, kinds, now=now, freed=freed, caused=caused)
+    return SettleResult([claim.run_id in rows or claim.run_id in closed for claim, _ in ended], alerts)
+
+
+def _settle_alike(
+    tx: Tx, hooks: EngineHooks, ended: Sequence[Ended], *, node_id: int, now: Instant
+) -> tuple[set[int], list[tuple[str, int]], Caused]:
+    """Settle the endings that are equal (`core.schedule.plain`). Returns the runs it closed, the lanes they hold, and
+    what they lead to. Only if all runs are of one kind: owners are locked kind by kind, before any run."""
+    plain = [one for one in ended if one.claim.batch.is_first and is_plain_success(one.ending)]
+    if not plain or len({claim.batch.kind for claim, _ in ended}) > 1:
+        return set(), [], NOTHING
+    said, paid = _said(tx, hooks, plain)
+    alike = hooks.alike(tx, [claim for claim, _ in plain], said)
+    if not alike.claims:
+        return set(), [], NOTHING
+    if len(alike.claims) < len(ended):
+        lock_all(tx, hooks, [claim.run for claim, _ in ended])
+    closed = tx.plain.settle(node_id, alike.claims, now=now, results=alike.results)
+    in_lanes = [(lane, claim.run_id) for claim in alike.claims if (lane := claim.batch.lane) is not None]
+    effects = [effect for run_id, effect in alike.effects if run_id in closed]
+    booked = [Booked(run, ending, Settled(SUCCESS)) for run, ending in paid if run.run_id in closed]
+    freed = sorted(held for held in in_lanes if held[1] in closed)
+    return closed, freed, Caused(effects, booked) if effects or booked else NOTHING
+
+
+def _said(tx: Tx, hooks: EngineHooks, plain: Sequence[Ended]) -> tuple[dict[int, Ending], Sequence[tuple[Run, Ending]]]:
+    """The endings that are more than done, by run id, with their costs and without secrets; and those of runs that cost
+    something. What costs nothing has no price, so its row is not needed."""
+    said = {claim.run_id: ending for claim, ending in plain if ending is not DONE}
+    if not said:
+        return said, ()
+    paid = [(claim.run, said[claim.run_id]) for claim, _ in plain if getattr(said.get(claim.run_id), "usage", None)]
+    paid = hooks.accounts.priced(tx, paid) if paid else paid
+    said |= {run.run_id: ending for run, ending in paid}
+    if (redact := hooks.redact) is not None:
+        said = {run_id: masked(ending, redact) for run_id, ending in said.items()}
+    return said, paid
 
 
 def lock_all(tx: Tx, hooks: EngineHooks, runs: Sequence[Run]) -> dict[RunKind, Any]:
@@ -112,11 +158,17 @@ def conclude(
 
 
 def conclude_all(
-    tx: Tx, hooks: EngineHooks, kinds: Sequence[OfKind], *, now: Instant, freed: Sequence[tuple[str, int]] = ()
+    tx: Tx,
+    hooks: EngineHooks,
+    kinds: Sequence[OfKind],
+    *,
+    now: Instant,
+    freed: Sequence[tuple[str, int]] = (),
+    caused: Caused = NOTHING,
 ) -> list[Alert]:
     """Let the keepers decide, then write rows, attempts, alarms and lanes, and apply the effects. All keepers come
     before the first lane: they may lock further runs, and lanes are locked after all runs. `freed` are lanes of runs
-    that were already settled."""
+    that were already settled, and `caused` is what those lead to."""
     kinds = [group._replace(pairs=_finished(tx, group.pairs, hooks)) for group in kinds]
     kinds = _with_cancel_requests(tx, kinds)
     pairs = [pair for group in kinds for pair in group.pairs]
@@ -166,8 +218,10 @@ def conclude_all(
         tx.alarms.remove_many(ALARM_RUN, sorted(silenced))
     if lanes:
         tx.lanes.free_many(sorted(lanes))
-    booked = hooks.accounts.book(tx, [Booked(*pair, fate) for pair, fate in zip(pairs, settled, strict=True)], now=now)
-    return apply(tx, hooks, [*(effect for decision in settled for effect in decision.effects), *booked], now)
+    ended = [*caused.booked, *(Booked(*pair, fate) for pair, fate in zip(pairs, settled, strict=True))]
+    booked = hooks.accounts.book(tx, ended, now=now)
+    effects = [*caused.effects, *(effect for decision in settled for effect in decision.effects), *booked]
+    return apply(tx, hooks, effects, now)
 
 
 def _with_cancel_requests(tx: Tx, kinds: Sequence[OfKind]) -> Sequence[OfKind]:

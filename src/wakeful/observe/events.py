@@ -10,8 +10,10 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar, assert_never
 from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import Instant
 from wakeful.ports import event_data, events, sink
+from wakeful.ports.claims import Batch
 from wakeful.ports.event import EventKind
 from wakeful.ports.event_data import RunChanged
+from wakeful.ports.plain_runs import PlainRuns
 from wakeful.ports.sink import Fact, Slugs
 
 Data: TypeAlias = Mapping[str, Any]
@@ -53,7 +55,7 @@ def batch_of(fact: Fact, slugs: Slugs) -> EventBatch | None:
         case sink.RunsVoided(at, run_ids):
             return _batch(events.RUN_VOIDED, at, len(run_ids), lambda i: event_data.RunNamed(run_ids[i]))
         case sink.SchedulesChanged(at, changes):
-            return EventBatch("schedules", "changed", at, len(changes), lambda i: _change(changes[i], slugs))
+            return EventBatch("schedules", "changed", at, len(changes), _changed(changes, slugs))
         case sink.NodeEntered() | sink.NodeLeft() | sink.LeaseLost() | sink.ClockJumped():
             return _of_nodes(fact)
         case sink.Alerted(at, incident, text):
@@ -90,7 +92,28 @@ def _one(event: EventKind[T], at: Instant, data: T) -> EventBatch:
 
 
 def _of_runs(event: EventKind[RunChanged], at: Instant, runs: Sequence[Run], slugs: Slugs) -> EventBatch:
+    if isinstance(runs, PlainRuns):
+        return EventBatch(event.stream, event.what, at, len(runs), _plain(event, runs, slugs))
     return _batch(event, at, len(runs), lambda i: run_changed(runs[i], slugs))
+
+
+def _plain(event: EventKind[RunChanged], runs: PlainRuns, slugs: Slugs) -> Callable[[int], Data]:
+    """The JSON of runs in batches: made once for each batch, but for the names. Only one claim of each batch is kept:
+    events may stay in the ring for long, and a claim holds its attempt."""
+    run_ids = [claim.run_id for claim in runs.claims]
+    schedule_ids = [claim.schedule_id for claim in runs.claims]
+    batches = [claim.batch for claim in runs.claims]
+    one_of, row_of = dict(zip(batches, runs.claims, strict=True)), runs.row_of
+    made: dict[Batch, Data] = {}
+
+    def expand(index: int) -> Data:
+        batch = batches[index]
+        data = made.get(batch)
+        if data is None:
+            data = made[batch] = event.json(run_changed(row_of(one_of[batch]), slugs))
+        return {**data, "runId": str(run_ids[index]), "slug": slugs.get(schedule_ids[index])}
+
+    return expand
 
 
 def run_changed(run: Run, slugs: Slugs) -> RunChanged:
@@ -106,7 +129,18 @@ _OF_THE_ROW = tuple(
 """What is the same in the event and in the row of the ledger."""
 
 
-def _change(change: sink.ScheduleChange, slugs: Slugs) -> Data:
-    slug = change.slug or slugs.get(change.schedule_id)
-    event = events.SCHEDULE_CHANGES[change.kind]
-    return {"what": event.what, **event.json(event_data.ScheduleChanged(slug, change.version, change.reason))}
+def _changed(changes: Sequence[sink.ScheduleChange], slugs: Slugs) -> Callable[[int], Data]:
+    """The JSON of changes; of those that are the same for many schedules, computed once, but for the slug."""
+    same: dict[tuple[str, int, str | None], Data] = {}
+
+    def expand(index: int) -> Data:
+        schedule_id, kind, version, reason, known = changes[index]
+        slug = known or slugs.get(schedule_id)
+        data = same.get((kind, version, reason))
+        if data is None:
+            event = events.SCHEDULE_CHANGES[kind]
+            data = {"what": event.what, **event.json(event_data.ScheduleChanged(slug, version, reason))}
+            same[kind, version, reason] = data
+        return {**data, "slug": slug}
+
+    return expand

@@ -30,6 +30,7 @@ from wakeful.ports.changes import (
     SchedulesDone,
     SchedulesSaved,
 )
+from wakeful.ports.plain_runs import PlainRuns
 from wakeful.ports.sink import (
     AttemptsEnded,
     Fact,
@@ -51,6 +52,9 @@ from wakeful.ports.sink import (
 
 C = TypeVar("C")
 
+_DECIDED_ALONE = (RunsAdded, RunsSaved, RunsAnnotated)
+"""Changes of runs that were not decided in batches: rows that are written twice in one commit are told once."""
+
 _KIND_OF_STATE: Mapping[State, ScheduleChangeKind] = {
     "active": "resumed",
     "paused": "paused",
@@ -62,7 +66,6 @@ _KIND_OF_STATE: Mapping[State, ScheduleChangeKind] = {
 
 def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
     """A commit's facts: nodes first, then schedules, then runs by what happened to them, then features' reports."""
-    changes = [_succeeded(change) if isinstance(change, RunsSucceeded) else change for change in changes]
     facts: list[Fact] = [NodeEntered(*change) for change in _all(changes, NodeRegistered)]
     if voided := [node_id for change in _all(changes, NodesVoided) for node_id in change.node_ids]:
         facts.append(NodeLeft(at, voided))
@@ -80,10 +83,14 @@ def facts_of(changes: Sequence[Change], at: Instant) -> list[Fact]:
     return facts
 
 
-def _succeeded(change: RunsSucceeded) -> RunsSaved:
+def _succeeded(change: RunsSucceeded) -> PlainRuns:
     """The rows as they were written."""
     at, results = change.ended_at, change.results
-    return RunsSaved([closed(one.run, SUCCESS, now=at, result=results.get(one.run_id)) for one in change.claims])
+    return PlainRuns(change.claims, lambda claim: closed(claim.run, SUCCESS, now=at, result=results.get(claim.run_id)))
+
+
+def _started(change: RunsStarted) -> PlainRuns:
+    return PlainRuns(change.claims, lambda claim: claim.run)
 
 
 def _all(changes: Sequence[Change], kind: type[C]) -> list[C]:
@@ -92,7 +99,10 @@ def _all(changes: Sequence[Change], kind: type[C]) -> list[C]:
 
 def _run_facts(changes: Sequence[Change], at: Instant) -> list[Fact]:
     """Facts about runs, in the order watchers should get them: endings before starts, because they free capacity."""
-    added = [claim.run for change in _all(changes, RunsStarted) for claim in change.claims]
+    if not any(isinstance(change, _DECIDED_ALONE) for change in changes):
+        plain: list[Fact] = [RunsSettled(at, _succeeded(change)) for change in _all(changes, RunsSucceeded)]
+        return plain + [RunsClaimed(at, _started(change)) for change in _all(changes, RunsStarted)]
+    added = [run for change in _all(changes, RunsStarted) for run in _started(change)]
     added += [run for change in _all(changes, RunsAdded) for run in change.runs]
     saved, instants = _saved(changes)
     runs = [*added, *saved]
@@ -119,7 +129,11 @@ def _run_facts(changes: Sequence[Change], at: Instant) -> list[Fact]:
 
 def _saved(changes: Sequence[Change]) -> tuple[Sequence[Run], list[int]]:
     """Each saved row as it was written last, and how many of its instants are new."""
-    saves = _all(changes, RunsSaved)
+    saves = [
+        RunsSaved(_succeeded(change)) if isinstance(change, RunsSucceeded) else change
+        for change in changes
+        if isinstance(change, RunsSucceeded | RunsSaved)
+    ]
     if len(saves) == 1 and saves[0].grown is None and not any(isinstance(change, RunsAnnotated) for change in changes):
         return saves[0].runs, [run.instants for run in saves[0].runs]
     rows: dict[int, Run] = {}

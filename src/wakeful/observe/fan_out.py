@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias, TypeVar
 
 from wakeful.ports.names import names_of
+from wakeful.ports.plain_runs import named
 from wakeful.ports.sink import (
     Fact,
     InstantsMissed,
@@ -113,7 +114,7 @@ class FanOut:
                 self._learn({change.schedule_id: change.slug for change in fact.changes if change.slug is not None})
                 unknown.update(change.schedule_id for change in fact.changes if change.schedule_id not in slugs)
             elif isinstance(fact, _OF_RUNS):
-                unknown.update(run.schedule_id for run in fact.runs if run.schedule_id not in slugs)
+                unknown.update(run.schedule_id for run in named(fact.runs) if run.schedule_id not in slugs)
         return unknown - self._nameless if unknown else unknown
 
     def _learn(self, slugs: dict[int, str]) -> None:

@@ -20,6 +20,7 @@ from wakeful.core.run.runs import Run
 from wakeful.core.time.instants import SECOND, Instant
 from wakeful.observe.slot_gauges import SlotGauges
 from wakeful.ports.event_data import IncidentOpened
+from wakeful.ports.plain_runs import alike
 from wakeful.ports.sink import (
     ClockJumped,
     CommitTimed,
@@ -143,9 +144,9 @@ class Buckets:
         self._counts = [0] * (len(uppers) + 1)
         self._sum = 0.0
 
-    def observe(self, value: float) -> None:
-        self._counts[bisect_left(self._uppers, value)] += 1
-        self._sum += value
+    def observe(self, value: float, count: int = 1) -> None:
+        self._counts[bisect_left(self._uppers, value)] += count
+        self._sum += value * count
 
     def samples(self) -> tuple[list[tuple[str, float]], float]:
         """Cumulative counts with their upper bounds as text, and the sum."""
@@ -213,17 +214,17 @@ class Metrics(Collector):
 
     def _claimed(self, runs: Sequence[Run]) -> None:
         counter, observe = self._counts["wakeful_runs_claimed"], self._lateness.observe
-        for run in runs:
-            counter[run.trigger] += 1
+        for run, count in alike(runs):
+            counter[run.trigger] += count
             if run.attempt == 1 and run.trigger == "schedule" and run.started_at is not None:
-                observe(max(run.started_at - run.due_at, 0) / SECOND)
+                observe(max(run.started_at - run.due_at, 0) / SECOND, count)
 
     def _settled(self, runs: Sequence[Run]) -> None:
         counter, observe = self._counts["wakeful_runs_settled"], self._durations.observe
-        for run in runs:
-            counter[run.outcome] += 1
+        for run, count in alike(runs):
+            counter[run.outcome] += count
             if run.started_at is not None and run.ended_at is not None:
-                observe(max(run.ended_at - run.started_at, 0) / SECOND)
+                observe(max(run.ended_at - run.started_at, 0) / SECOND, count)
 
     # --- rendering ---------------------------------------------------------------------------------------------------
 

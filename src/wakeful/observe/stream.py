@@ -60,10 +60,9 @@ class _Batch(NamedTuple):
     events: EventBatch
 
     def event(self, index: int) -> Event:
-        events = self.events
-        data = events.expand(index)
-        what = data.get("what", events.what)
-        return Event(self.first_id + index, events.stream, self.first_seq + index, events.at, what, data)
+        stream, what, at, _, expand = self.events
+        data = expand(index)
+        return Event(self.first_id + index, stream, self.first_seq + index, at, data.get("what", what), data)
 
 
 class Stream:
@@ -142,15 +141,22 @@ class Stream:
         return stop
 
     def _hand_over(self, batch: _Batch) -> None:
-        for key, (stream, handler) in list(self._handlers.items()):
-            if stream is not None and stream != batch.events.stream:
-                continue
-            try:
-                for index in range(batch.events.size):
-                    handler(batch.event(index))
-            except Exception:  # a handler must not be able to block the engine
-                self._handlers.pop(key, None)
-                log.exception("an event handler failed and was removed")
+        """Build each event once, for all handlers that hear its stream."""
+        hearing = [
+            (key, handler)
+            for key, (stream, handler) in self._handlers.items()
+            if stream is None or stream == batch.events.stream
+        ]
+        for index in range(batch.events.size if hearing else 0):
+            event = batch.event(index)
+            for key, handler in hearing:
+                if key not in self._handlers:
+                    continue
+                try:
+                    handler(event)
+                except Exception:  # a handler must not be able to block the engine
+                    self._handlers.pop(key, None)
+                    log.exception("an event handler failed and was removed")
 
     # --- subscribing -------------------------------------------------------------------------------------------------
 

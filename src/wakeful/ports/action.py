@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from wakeful.core.errors import FieldError
-from wakeful.core.run.results import Result
+from wakeful.core.run.results import Failed, Result
 from wakeful.core.run.runs import Run, RungName, Trigger
 from wakeful.core.time.instants import Instant
 
@@ -95,6 +95,10 @@ class StillRunning(Exception):
 class Detached(asyncio.CancelledError):
     """Raised in place of `CancelledError` by an action that could only close its connection: whether the target stopped
     is not known."""
+
+
+CANCELLED_ITSELF: Final = Failed("CancelledError: it cancelled itself")
+"""The attempt was cancelled, and not by the engine."""
 
 
 class Action(Protocol):

@@ -30,7 +30,7 @@ class Batch:
     """What runs that were claimed together have in common."""
 
     __slots__ = (
-        "claimed_at", "claims", "due_at", "ends_plainly", "fence", "is_first", "is_plain", "job_of", "kind", "lane",
+        "claimed_at", "claims", "due_at", "fence", "is_first", "is_plain", "job_of", "kind", "lane",
         "next_at", "next_due_at", "node_id", "on_crash", "planned_at", "priority", "rung", "spec", "timeout", "trigger",
         "version", "waiting",
     )  # fmt: skip
@@ -46,7 +46,6 @@ class Batch:
     timeout: Duration
     is_first: bool  # the first attempt of a planned instant, by the definition that the schedule has
     is_plain: bool  # these runs were decided together (`core.schedule.plain`); False: it is a batch of one
-    ends_plainly: bool  # the plain path may settle them, if they end plainly; of a batch of one, it is not known here
     claims: "list[Claim]"  # those that start, until they do
     # Of runs that were decided together:
     next_at: Instant | None  # of their schedules; None: this was the last instant
@@ -73,14 +72,13 @@ class Batch:
         next_due_at: Instant | None,
         spec: object,
         on_crash: OnCrash,
-        ends_plainly: bool,
         job_of: "Callable[[Claim], Job]",
     ) -> "Batch":
         """Instants on time that were decided together, not written yet. Its claims are added afterwards."""
         batch = cls()
         batch.kind, batch.version, batch.planned_at, batch.due_at = kind, version, planned_at, due_at
         batch.trigger, batch.lane, batch.priority, batch.fence = "schedule", lane, PRIORITY_PLANNED, FIRST_FENCE
-        batch.timeout, batch.is_first, batch.is_plain, batch.ends_plainly = timeout, True, True, ends_plainly
+        batch.timeout, batch.is_first, batch.is_plain = timeout, True, True
         batch.claims, batch.waiting = [], ()
         batch.next_at, batch.next_due_at, batch.spec = next_at, next_due_at, spec
         batch.on_crash, batch.job_of = on_crash, job_of
@@ -93,7 +91,7 @@ class Batch:
         batch.kind, batch.version, batch.planned_at, batch.due_at = run.kind, run.version, run.planned_at, run.due_at
         batch.trigger, batch.lane, batch.priority, batch.fence = run.trigger, run.lane, run.priority, run.fence
         batch.is_first = run.attempt == 1 and run.trigger == "schedule" and run.definition is None
-        batch.timeout, batch.is_plain, batch.ends_plainly = timeout, False, False
+        batch.timeout, batch.is_plain = timeout, False
         return batch
 
     def put_apart(self, parked: "set[int]") -> None:

@@ -287,19 +287,20 @@ class FeatureHooks(NamedTuple):
     accounts: Accounts | None = None
 
 
-class SettlePlain(Protocol):
-    """Settles the endings that need no decision (`core.schedule.plain`)."""
+class Alike(NamedTuple):
+    """Runs that end alike, as plain successes (`core.schedule.plain`), and what is their own."""
 
-    def __call__(
-        self,
-        tx: Tx,
-        ended: Sequence[tuple[Claim, Ending]],
-        *,
-        node_id: int,
-        now: Instant,
-        redact: Callable[[str], str] | None,
-    ) -> set[int]:
-        """Returns the ids of the runs it settled. `redact` masks secrets in what they left behind."""
+    claims: Sequence[Claim] = ()
+    results: Mapping[int, str] = MappingProxyType({})  # what is stored of them, by run id
+    effects: Sequence[tuple[int, Effect]] = ()  # with the ids of their runs
+
+
+class DecideAlike(Protocol):
+    """Decides which endings are equal, so that they can be settled together."""
+
+    def __call__(self, tx: Tx, claims: Sequence[Claim], said: Mapping[int, Ending]) -> Alike:
+        """Of plain successes, those of plain definitions. `said` are the endings that are more than done, by run id,
+        with their costs and without secrets. Locks nothing."""
         ...
 
 
@@ -319,5 +320,5 @@ class EngineHooks(NamedTuple):
     run_access: Callable[[int, int], RunAccess | None] = lambda _run_id, _fence: None  # for programs that runs start
     withholds: Withholds | None = None  # which variables those programs do not get
     traceparent: Callable[[Run], str | None] | None = None  # of an attempt that is being claimed
-    settle_plain: SettlePlain = lambda _tx, _ended, *, node_id, now, redact: set()
+    alike: DecideAlike = lambda _tx, _claims, _said: Alike()
     accounts: Accounts = NoAccounts()

@@ -213,7 +213,7 @@ def _hooks(
         is_lifted=lambda lane: terms.value.is_lifted(lane),  # noqa: PLW0108 - the terms at the time of the call
         withholds=setup.withholds,
         traceparent=None if setup.traceparent is None else partial(setup.traceparent, context.store_id),
-        settle_plain=runs.settle_plain,
+        alike=runs.alike,
         accounts=next((plug.accounts for plug in plugs if plug.accounts is not None), NoAccounts()),
         **({} if run_tokens is None else {"run_access": run_tokens.access}),
     )

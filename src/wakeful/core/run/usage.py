@@ -55,6 +55,7 @@ _NESTED: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ("output_tokens_details", "thinking_tokens"),
     ),
 }
+_OWN: Final = frozenset(Usage.__annotations__)
 _COSTS: Final = ("cost", "costUsd", "cost_usd", "total_cost_usd", "costUSD")
 # Anthropic's names. There, cache reads and writes are counted in addition to the input.
 _CACHE_READ: Final = ("cache_read_input_tokens", "cacheReadInputTokens")
@@ -65,6 +66,9 @@ def usage_of(counts: object) -> Usage | None:
     """The usage these counts represent, under any of the known names; other values are ignored."""
     if not isinstance(counts, Mapping):
         return None
+    if counts.keys() <= _OWN:  # our own names alone: one that was read before, in most cases
+        own = {field: count for field in COUNTS if is_count(count := counts.get(field))}
+        return _usage_with(own, counts, counts.get("cost"))
     known: dict[str, Any] = {}
     for field in COUNTS:
         count = _first(counts, _NAMES[field])
@@ -76,8 +80,12 @@ def usage_of(counts: object) -> Usage | None:
     if "input" in known and (read is not None or written is not None):
         known["input"] += (read or 0) + (written or 0)
         known.setdefault("cachedInput", read or 0)
-    model, cost = counts.get("model"), next((counts[name] for name in _COSTS if is_cost(counts.get(name))), None)
-    total = usage(**known, model=model if isinstance(model, str) else None, cost=cost)
+    return _usage_with(known, counts, next((counts[name] for name in _COSTS if is_cost(counts.get(name))), None))
+
+
+def _usage_with(known: dict[str, Any], counts: Mapping[Any, Any], cost: Any) -> Usage | None:
+    model = counts.get("model")
+    total = usage(**known, model=model if isinstance(model, str) else None, cost=cost if is_cost(cost) else None)
     return None if total is None else _labelled(total, counts)
 
 

@@ -10,8 +10,8 @@ An instant takes the plain path if nothing but its timing decides about it. Two 
 
 Then the instant is the only one due and at most the grace period late, it becomes one run, which starts immediately or
 waits for its lane, and the cadence moves to the next instant, if there is one. When that run succeeds at its first
-attempt and leaves nothing but text behind, and the schedule had no errors, the settlement is known as well: a schedule
-without a next instant is done. A definition with `deliver` starts plainly, and ends by the general path.
+attempt, and the schedule had no errors, the settlement is known as well: a schedule without a next instant is done.
+What the run leaves behind is its own: its text, where that is delivered, and what it cost.
 
 Everything else takes the general path (`cadence.ring`, `settlement.after_close`), which would decide the same: the
 random worlds compare both for every plain instant.
@@ -88,18 +88,18 @@ def following(rules: Rules, instant: Instant, due_at: Instant, now: Instant) -> 
 
 
 def is_plain_success(ending: Ending) -> bool:
-    """Whether the first attempt of a plain run ended in the plain way: it succeeded, and all that it leaves behind is
-    text."""
+    """Whether the first attempt of a plain run ended in the plain way: it succeeded, and what it leaves behind is text
+    and a cost."""
     if ending is DONE:
         return True
     return (
         isinstance(ending, Done)
         and ending.rung == "finished"
-        and (ending.usage, ending.session_id, ending.effects, ending.carries, ending.refused) == _NOTHING_MORE
+        and (ending.session_id, ending.effects, ending.carries, ending.refused) == _NOTHING_MORE
     )
 
 
-_NOTHING_MORE: Final = (DONE.usage, DONE.session_id, DONE.effects, DONE.carries, DONE.refused)
+_NOTHING_MORE: Final = (DONE.session_id, DONE.effects, DONE.carries, DONE.refused)
 _LAST: Final = Following(None, None)
 SUCCESS: Final = Close("succeeded", "finished")
 """The settlement of a plain success."""

@@ -88,6 +88,5 @@ def _decide(
         next_due_at=then.due_at,
         spec=action,
         on_crash=known.policy.on_crash,
-        ends_plainly=known.is_plain,
         job_of=jobs.of_plain,
     )

@@ -4,7 +4,6 @@ from typing import Final, NamedTuple
 
 from wakeful.core.run.effects import Deliver, Effect
 from wakeful.core.run.results import Done, Ending, Unconfirmed
-from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close, Settlement
 from wakeful.core.schedule.actions import Event, Prompt
 from wakeful.core.schedule.definition import Definition, addressees_of
@@ -41,43 +40,42 @@ def with_words(ending: Ending, definition: Definition) -> Ending:
     return Unconfirmed(WITHOUT_A_WORD, ending.session_id, ending.usage, ending.output, ending.refused)
 
 
-def reply_of(run: Run, ending: Ending, own: Compiled | Broken, settlement: Settlement) -> Reply:
+def reply_of(run_id: int, ending: Ending, own: Compiled | Broken, settlement: Settlement) -> Reply:
     """An agent's reply, or another target's output, for each addressee. A missing reply is not an empty one: addressees
     are notified, once per run, that none could be read."""
     if isinstance(own, Broken) or not isinstance(settlement, Close) or own.model.deliver is None:
         return _NOT_WANTED
-    definition = own.definition
-    is_turn = isinstance(definition.action, Prompt | Event)
+    is_turn = isinstance(own.model.action, Prompt | Event)
     if settlement.outcome == "unconfirmed" and is_turn:
-        return _no_reply(run, definition, settlement.error)
+        return _no_reply(run_id, own, settlement.error)
     if settlement.outcome != "succeeded" or not isinstance(ending, Done):
         return _NOT_WANTED
     text = ending.reply
     if text is None and not is_turn:
         text = ending.output
     if text is None:
-        return _no_reply(run, definition, None) if is_turn else Reply(suppressed="there was no reply")
+        return _no_reply(run_id, own, None) if is_turn else Reply(suppressed="there was no reply")
     if not text.strip():
         return Reply(suppressed="the reply was empty")
-    return Reply(_deliver(run, definition, text))
+    return Reply(_deliver(run_id, own, text))
 
 
-def _no_reply(run: Run, definition: Definition, error: str | None) -> Reply:
-    slug = definition.slug
+def _no_reply(run_id: int, own: Compiled, error: str | None) -> Reply:
+    slug = own.slug
     said = "" if error is None else f": {error}"
-    text = f"{slug}: {NO_REPLY} from run {run.run_id}{said}; see: wakeful why {slug}"
-    return Reply(_deliver(run, definition, text, is_note=True), suppressed=NO_REPLY)
+    text = f"{slug}: {NO_REPLY} from run {run_id}{said}; see: wakeful why {slug}"
+    return Reply(_deliver(run_id, own, text, is_note=True), suppressed=NO_REPLY)
 
 
-def _deliver(run: Run, definition: Definition, text: str, *, is_note: bool = False) -> tuple[Deliver, ...]:
+def _deliver(run_id: int, own: Compiled, text: str, *, is_note: bool = False) -> tuple[Deliver, ...]:
     return tuple(
         Deliver(
             text,
             None if addressee.channel == "last" else addressee.channel,
             addressee.to,
-            run.run_id,
-            definition.slug,
+            run_id,
+            own.slug,
             is_note=is_note,
         )
-        for addressee in addressees_of(definition)
+        for addressee in addressees_of(own.model)
     )

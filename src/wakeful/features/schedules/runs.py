@@ -1,10 +1,10 @@
 """Manages the runs of schedules: what to perform, and what a result means for the schedule."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from wakeful.core.run.effects import QuotaReached
+from wakeful.core.run.effects import Effect, QuotaReached
 from wakeful.core.run.results import (
     DONE,
     Cancelled,
@@ -15,7 +15,6 @@ from wakeful.core.run.results import (
     Throttled,
     kept_of,
     kept_while_waiting,
-    masked,
     session_of,
 )
 from wakeful.core.run.runs import Run
@@ -25,7 +24,7 @@ from wakeful.core.schedule.actions import Prompt
 from wakeful.core.schedule.cadence import Cadence, in_session, is_turned
 from wakeful.core.schedule.gates import Decision, Defer, Skip
 from wakeful.core.schedule.lateness import CAPACITY, begins_too_late, waited_for
-from wakeful.core.schedule.plain import is_plain_success
+from wakeful.core.schedule.plain import SUCCESS
 from wakeful.core.schedule.policies import NO_RETRY
 from wakeful.core.time.instants import MINUTE, Duration, Instant
 from wakeful.features.schedules.alarms import rings_at
@@ -36,7 +35,7 @@ from wakeful.features.schedules.labels import gap_reason_of
 from wakeful.features.schedules.replies import reply_of, with_words
 from wakeful.features.schedules.withdrawing import with_event_withdrawn
 from wakeful.ports.claims import Claim
-from wakeful.ports.handlers import Gate, Job, RunAgent, Settled
+from wakeful.ports.handlers import Alike, Gate, Job, RunAgent, Settled
 from wakeful.ports.ownerships import Ownerships
 from wakeful.ports.store import ALARM_RUN, ALARM_SCHEDULE, StoreUnavailable, Tx, run_alarm
 
@@ -147,35 +146,43 @@ class ScheduleRuns:
             moved = moved._replace(last_row_id=before.run_id)
         return Settled(settlement, effects, joins=before), moved
 
-    def settle_plain(
-        self,
-        tx: Tx,
-        ended: Sequence[tuple[Claim, Ending]],
-        *,
-        node_id: int,
-        now: Instant,
-        redact: Callable[[str], str] | None,
-    ) -> set[int]:
-        """Settle the plain successes, but only if all endings belong to schedules: owners are locked kind by kind,
-        before any run."""
-        if any(claim.batch.kind != KIND for claim, _ in ended):
-            return set()
-        plain = self._plain(tx, [claim for claim, ending in ended if claim.batch.is_first and is_plain_success(ending)])
-        if not plain:
-            return set()
-        if len(plain) < len(ended):
-            tx.cadences.lock({claim.schedule_id for claim, _ in ended})  # all owners, before any run is locked
-        return tx.plain.settle(
-            node_id, plain, now=now, results=_results(ended, {claim.run_id for claim in plain}, redact)
-        )
+    def alike(self, tx: Tx, claims: Sequence[Claim], said: Mapping[int, Ending]) -> Alike:
+        """See `ports.handlers.DecideAlike`."""
+        one_of = {claim.batch: claim for claim in claims}
+        if any(batch.kind != KIND for batch in one_of):
+            return Alike()
+        if not all(batch.is_plain for batch in one_of):
+            own = self._plain(tx, claims)
+            claims = [claim for claim in claims if claim.batch.is_plain or claim.run_id in own]
+        replying = {batch for batch, claim in one_of.items() if not batch.is_plain or claim.compiled.model.deliver}
+        if not said and not replying:
+            return Alike(claims)
+        results: dict[int, str] = {}
+        effects: list[tuple[int, Effect]] = []
+        for claim in claims:
+            run_id, suppressed = claim.run_id, None
+            ending = said.get(run_id, DONE)
+            if claim.batch in replying:
+                compiled = claim.compiled if claim.batch.is_plain else own[run_id]
+                replies, suppressed = reply_of(run_id, ending, compiled, SUCCESS)
+                effects += [(run_id, effect) for effect in replies]
+            kept = kept_of(ending, suppressed=suppressed)
+            if kept is not None:
+                results[run_id] = kept
+        return Alike(claims, results, effects)
 
-    def _plain(self, tx: Tx, claims: Sequence[Claim]) -> Sequence[Claim]:
-        """Those whose definitions are plain."""
-        if all(claim.batch.ends_plainly for claim in claims):
-            return claims
-        unknown = [claim for claim in claims if not claim.batch.is_plain]
-        compiled = self._compilations.of(tx, [(claim.schedule_id, claim.batch.version) for claim in unknown])
-        return [claim for claim in claims if claim.batch.ends_plainly or _is_plain(compiled, claim)]
+    def _plain(self, tx: Tx, claims: Sequence[Claim]) -> dict[int, Compiled]:
+        """The plain definitions of the runs among these that were decided by themselves, by run id."""
+        alone = [claim for claim in claims if not claim.batch.is_plain]
+        if not alone:
+            return {}
+        compiled = self._compilations.of(tx, [(claim.schedule_id, claim.batch.version) for claim in alone])
+        known = [(claim, compiled.get(claim.schedule_id)) for claim in alone]
+        return {
+            claim.run_id: own
+            for claim, own in known
+            if isinstance(own, Compiled) and own.starts_plainly and own.version == claim.batch.version
+        }
 
     def _held_back(self, tx: Tx, run: Run, now: Instant) -> Decision:
         """The decision of the first gate that does not admit the run."""
@@ -243,23 +250,6 @@ def _too_late(tx: Tx, run: Run, own: Compiled | Broken, now: Instant) -> Skip | 
     return Skip(reason, outcome="missed")
 
 
-def _results(
-    ended: Sequence[tuple[Claim, Ending]], plain: Set[int], redact: Callable[[str], str] | None
-) -> dict[int, str]:
-    """What is stored of plain endings that are more than done, by run id; without secrets."""
-    kept = {
-        claim.run_id: kept_of(ending if redact is None else masked(ending, redact))
-        for claim, ending in ended
-        if ending is not DONE and claim.run_id in plain
-    }
-    return {run_id: text for run_id, text in kept.items() if text is not None}
-
-
-def _is_plain(compiled: Mapping[int, Compiled | Broken], claim: Claim) -> bool:
-    known = compiled.get(claim.schedule_id)
-    return isinstance(known, Compiled) and known.is_plain and known.version == claim.batch.version
-
-
 def _asked(own: Compiled | Broken) -> str | None:
     return agent_of(own) if isinstance(own, Compiled) else None
 
@@ -275,7 +265,7 @@ def _settle(
 ) -> tuple[Settled, Cadence | None]:
     """Settle one run under the definition it started with; its schedule advances under the current one."""
     if isinstance(own, Compiled):
-        ending = with_words(ending, own.definition)
+        ending = with_words(ending, own.model)
     if isinstance(own, Broken) or cadence is None or not isinstance(current, Compiled):
         return _settle_alone(run, ending, own, cadence, now)
     rules, policy = current.rules, current.policy
@@ -288,7 +278,7 @@ def _settle(
         effects += (QuotaReached(own.model.slot, ending.until),)
     if not isinstance(settlement, Close):
         return Settled(settlement, effects, kept_while_waiting(ending, earlier=run.result)), moved
-    reply = reply_of(run, ending, own, settlement)
+    reply = reply_of(run.run_id, ending, own, settlement)
     kept = kept_of(ending, earlier=run.result, is_late=not run.is_open, suppressed=reply.suppressed)
     return Settled(settlement, effects + reply.effects, kept), moved
 
@@ -303,7 +293,7 @@ def _settle_alone(
         settlement = settlement._replace(reason="invalid")
     if cadence is not None and isinstance(settlement, Close):
         cadence = release(cadence, run, settlement)
-    reply = reply_of(run, ending, own, settlement)
+    reply = reply_of(run.run_id, ending, own, settlement)
     kept = kept_of(ending, earlier=run.result, is_late=not run.is_open, suppressed=reply.suppressed)
     return Settled(settlement, reply.effects, kept), cadence
 

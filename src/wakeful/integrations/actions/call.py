@@ -34,7 +34,7 @@ from wakeful.integrations.actions.registry import CallRegistry, Target, UnknownC
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.actions.spec import expect
 from wakeful.integrations.system.threads import Threads
-from wakeful.ports.action import CannotBegin, DirectCall, Fire, Ladder, StillRunning
+from wakeful.ports.action import CANCELLED_ITSELF, CannotBegin, DirectCall, Fire, Ladder, StillRunning
 
 __all__ = ["CallAction", "CallRegistry"]
 
@@ -94,7 +94,7 @@ class CallAction:
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            return Failed("CancelledError: it cancelled itself")
+            return CANCELLED_ITSELF
         except BaseException as error:  # SystemExit and KeyboardInterrupt of a callable must not end the engine
             _log(FireView(fire_of()), error)
             return failure_of(error)
@@ -125,7 +125,7 @@ class CallAction:
         except asyncio.CancelledError:
             if _is_cancelled():
                 raise
-            return Failed("CancelledError: it cancelled itself")
+            return CANCELLED_ITSELF
         if _is_cancelled():
             raise asyncio.CancelledError
         return result

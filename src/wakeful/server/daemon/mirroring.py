@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wakeful.observe.fan_out import FanOut
+from wakeful.ports.plain_runs import named
 from wakeful.ports.sink import Fact, RunsClaimed, RunsSettled, RunsWaiting, SchedulesChanged, Sink, Slugs
 from wakeful.server.mirror import Mirror, Which
 
@@ -58,7 +59,7 @@ class LiveMirror:
             if isinstance(fact, SchedulesChanged):
                 changed.update(change.slug or slugs.get(change.schedule_id) for change in fact.changes)
             elif isinstance(fact, RunsClaimed | RunsSettled | RunsWaiting):
-                changed.update(slugs.get(run.schedule_id) for run in fact.runs)
+                changed.update(slugs.get(run.schedule_id) for run in named(fact.runs))
         for slug in changed:
             if slug is not None:
                 self._mirror.schedule_changed(slug)
