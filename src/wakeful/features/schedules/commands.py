@@ -39,6 +39,8 @@ class Put(NamedTuple):
     is_created: bool
     is_changed: bool
     compiled: Compiled
+    row: NewSchedule | None = None  # if it is new
+    beginning: Beginning | None = None  # if it is new; shared by all that start in the same way
 
 
 def put_many(
@@ -53,14 +55,15 @@ def put_many(
     valid = [index for index in range(len(checked)) if index not in fates]
     if fates:
         encoded = [encoded[index] for index in valid]
-    ids = tx.schedules.add_many(_rows(encoded, now))
+    rows = _rows(encoded, now)
+    ids = tx.schedules.add_many(rows)
     known = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is None]
-    new = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is not None]
+    new = [(index, row) for index, row, key in zip(valid, rows, ids, strict=True) if key is not None]
     created = compile_new((key, definition) for key, definition in zip(ids, encoded, strict=True) if key is not None)
-    for index, compiled in zip(new, created, strict=True):
-        fates[index] = Put(compiled.schedule_id, compiled.slug, 1, True, True, compiled)
-    if created:
-        _begin_all(tx, created, now)
+    begun = _begin_all(tx, created, now)
+    for (index, row), compiled in zip(new, created, strict=True):
+        key = compiled.schedule_id
+        fates[index] = Put(key, row.slug, 1, True, True, compiled, row, begun[key])
     # In a stored definition a single instant may have passed, or a slot been removed; then nothing is changed.
     invalid = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
@@ -242,14 +245,17 @@ def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
         tx.cadences.save_many([cadence._replace(session_id=session_id, session_node=None)])
 
 
-def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
-    """Write the initial cadences and alarms. Schedules with the same rules start in the same way, which is computed
-    once."""
+def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> dict[int, Beginning]:
+    """Write the initial cadences and alarms; returns them by schedule. Schedules with the same rules start in the same
+    way, which is computed once."""
     together: dict[tuple[int, bool | None, str | None], list[Compiled]] = {}
     for compiled in created:
         key = id(compiled.rules), compiled.model.enabled, compiled.run_on
         together.setdefault(key, []).append(compiled)
-    tx.cadences.begin_many([_begin(tx, group, now) for group in together.values()])
+    beginnings = [_begin(tx, group, now) for group in together.values()]
+    if beginnings:
+        tx.cadences.begin_many(beginnings)
+    return {schedule_id: beginning for beginning in beginnings for schedule_id in beginning.schedule_ids}
 
 
 def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
