@@ -23,7 +23,7 @@ from wakeful.core.time.timing_json import timing_to_json
 from wakeful.engine.batch import Batcher
 from wakeful.engine.engine import Engine
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import Checked, check, refuse_excluded
+from wakeful.features.schedules.checks import Checked, Conditions, check, refuse_excluded
 from wakeful.features.schedules.upcoming import next_times
 from wakeful.features.schedules.views import view_new
 from wakeful.ports.store import Schedule, Tx
@@ -231,14 +231,16 @@ class Definitions(AppLifecycle):
         return puts
 
     def _read(self, slug: str, definition: Any, now: Instant) -> Checked:
-        zone = self._open.conditions.default_zone
-        return self._check(definition_from_json(definition, default_zone=zone, slug=slug, now=now), now)
+        conditions = self._open.conditions
+        read = definition_from_json(definition, default_zone=conditions.default_zone, slug=slug, now=now)
+        return self._check(read, conditions, now)
 
     def _check_new(self, new: New, now: Instant) -> Checked:
-        zone = self._open.conditions.default_zone
+        conditions = self._open.conditions
+        zone = conditions.default_zone
         timing = timing_of(new.timing, now=now, default_zone=zone)
         definition = definition_from_parts(new.slug, timing, new.action, new.options, default_zone=zone)
-        return self._check(definition, now)
+        return self._check(definition, conditions, now)
 
     def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
         """Check each definition as of one time. One that differs from the previous one only in its slug is not checked
@@ -256,10 +258,10 @@ class Definitions(AppLifecycle):
             before = new
         return checked
 
-    def _check(self, definition: Definition, now: Instant) -> Checked:
+    def _check(self, definition: Definition, conditions: Conditions, now: Instant) -> Checked:
         """Check a definition at `now`, the time of the transaction: a later anchor would lie in the future, and the
         grid of an interval starts at its anchor."""
-        checked = check(definition, self._open.conditions, now=now)
+        checked = check(definition, conditions, now=now)
         self._warn(definition.slug, checked)
         return checked
 

@@ -21,7 +21,14 @@ from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
 from wakeful.features.schedules.alarms import alarm_of, decided, record, rings_at, taken_ahead
-from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past, refuse_short_lateness
+from wakeful.features.schedules.checks import (
+    Checked,
+    refusal_of,
+    refuse_excluded,
+    refuse_past,
+    refuse_short_lateness,
+    refuse_unknown,
+)
 from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, compile_new, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
@@ -89,18 +96,6 @@ def _refused(
         else:
             refusals[index] = refused
     return refusals
-
-
-def refusal_of(tx: Tx, checked: Checked, *, hooks: EngineHooks, now: Instant) -> Invalid | None:
-    """Why a new definition would be refused at this time; None if it would be written."""
-    try:
-        refuse_past(checked.definition, now)
-        refuse_excluded(checked)
-        refuse_short_lateness(checked.definition)
-        _refuse_unknown(tx, checked.definition, hooks)
-    except Invalid as refused:
-        return refused
-    return None
 
 
 def _rows(encoded: Sequence[Encoded], now: Instant) -> list[NewSchedule]:
@@ -327,7 +322,7 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     if is_changed:
         # Before anything is written, so that one definition in a batch can be refused alone.
         _refuse_edit(schedule, compiled, checked, now)
-        _refuse_unknown(tx, definition, hooks)
+        refuse_unknown(tx, definition, hooks)
         leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
@@ -339,13 +334,6 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     elif definition.enabled is True and cadence.state in ("disabled", "paused"):
         resume_schedule(tx, definition.slug, now=now)
     return Put(schedule.schedule_id, definition.slug, version, False, is_changed, compiled)
-
-
-def _refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:
-    """Refuse references to things that do not exist, such as slots."""
-    errors = [error for ask in hooks.stored_checks for error in ask(tx, definition)]
-    if errors:
-        raise Invalid(*errors)
 
 
 def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:
