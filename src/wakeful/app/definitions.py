@@ -268,7 +268,7 @@ class Definitions(AppLifecycle):
     def _read_back(
         self, tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool
     ) -> WrittenSchedule:
-        terms = self._terms
+        terms = self._open.terms.value
         if put.row is not None and put.beginning is not None:
             view = view_new(put.row, put.beginning, put.compiled, now=now, terms=terms)
         else:
