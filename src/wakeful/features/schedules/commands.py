@@ -12,7 +12,7 @@ from wakeful.core.run.effects import Prove
 from wakeful.core.run.results import Done, Dropped, Ending, Failed
 from wakeful.core.run.settlement import DROPPED, REMOVED
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
+from wakeful.core.schedule.cadence import Cadence, State, begin, due_at, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import Encoded, encode_definition, encode_many, under_slug
 from wakeful.core.schedule.health import BY_PERSON
@@ -20,7 +20,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
-from wakeful.features.schedules.alarms import alarm_of, decided, record, rings_at, taken_ahead
+from wakeful.features.schedules.alarms import alarm_of, decided, record, taken_ahead
 from wakeful.features.schedules.checks import (
     Checked,
     refusal_of,
@@ -258,7 +258,7 @@ def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
     state: State = "disabled" if first.model.enabled is False else "active"
     reason = BY_PERSON if state == "disabled" else None
     cadence = begin(first.schedule_id, 1, informed(tx, first.rules), now=now, state=state, reason=reason)
-    return Beginning(cadence, rings_at(cadence, first), [compiled.schedule_id for compiled in group], first.run_on)
+    return Beginning(cadence, due_at(cadence, first.rules), [compiled.schedule_id for compiled in group], first.run_on)
 
 
 def _edit_or_refuse(
