@@ -4,6 +4,7 @@ from typing import Any
 
 from features.kit import Bench, Bot, World, ledger, short, virtual
 from wakeful import New, every, manual
+from wakeful.app.action_forms import ON_DUE
 from wakeful.core.run.results import Busy
 from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
@@ -45,6 +46,29 @@ async def test_an_idle_engine_rests(world: World) -> None:
     await world.sleep("1h")
     assert ticks.count <= RENEWALS_PER_HOUR + 5
     assert ticks.writes <= 2 * RENEWALS_PER_HOUR + 10
+
+
+@virtual
+async def test_a_new_schedule_brings_the_next_tick_forward_but_no_tick_of_its_own(world: World) -> None:
+    """What is due before the next tick runs on time, and nothing else is done before; an edit may matter now."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    await world.until("01-01 01:00:00")  # it has ticked, and would next tick at 02:00
+    ticks = Ticks(app)
+    await app.add_many([New(f"far-{number}", every("3h"), Call(ON_DUE), {}) for number in range(5)])
+    await app.add("also-far", every("3h"))
+    soon = {"call": {"target": ON_DUE}, "schedule": {"type": "every", "every": "20m"}}
+    await app.schedules.put("off", soon | {"enabled": False})
+    await app.schedules.put("soon", soon)
+    await app.add("sooner", every("15m"))
+    await world.until("01-01 01:14:59")
+    assert ticks.count == 0
+    await world.until("01-01 01:20:00")
+    assert bot.planned == ["01-01 01:15:00", "01-01 01:20:00"] == bot.began
+    before = ticks.count
+    await app.add("also-far", every("4h"))
+    await world.settle()
+    assert ticks.count == before + 1
 
 
 @virtual

@@ -28,7 +28,7 @@ from wakeful.core.time.timing_words import describe
 from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import Checked
+from wakeful.features.schedules.checks import Checked, refusal_of
 from wakeful.features.schedules.takeover import await_handover, miss_before_import, take_over
 from wakeful.integrations.imports.catalogue import KINDS, entries_of
 from wakeful.integrations.imports.entries import Context, Entry, SourceRefused, user_name, user_names
@@ -133,7 +133,7 @@ class Importer:
 
         def ask(tx: Tx) -> dict[str, Invalid]:
             refusals = {
-                planned.slug or "": commands.refusal_of(tx, Checked(planned.checked), hooks=hooks, now=now)
+                planned.slug or "": refusal_of(tx, Checked(planned.checked), hooks=hooks, now=now)
                 for planned in entries
                 if planned.action in ("create", "update") and planned.checked is not None
             }

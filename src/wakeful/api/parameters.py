@@ -47,12 +47,9 @@ class Parameter:
     where: Where
     type: Any
     is_optional: bool  # may be None
+    is_required: bool
     default: Any
     about: Param
-
-    @property
-    def is_required(self) -> bool:
-        return self.default is inspect.Parameter.empty
 
     @property
     def if_left_out(self) -> str:
@@ -134,4 +131,5 @@ def parameter_of(given: inspect.Parameter, hint: Any, method: str, path: str) ->
             is_optional, kind = len(options) < len(get_args(kind)), options[-1]
     name = about.name or camel(given.name)
     place: Where = "path" if f"{{{name}}}" in path else "query" if method in ("GET", "DELETE") else "body"
-    return Parameter(given.name, name, about.where or place, kind, is_optional, given.default, about)
+    is_required = given.default is inspect.Parameter.empty
+    return Parameter(given.name, name, about.where or place, kind, is_optional, is_required, given.default, about)

@@ -21,9 +21,11 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import resolve
 from wakeful.core.time.timing_json import timing_to_json
 from wakeful.engine.batch import Batcher
+from wakeful.engine.engine import Engine
 from wakeful.features.schedules import commands, queries
-from wakeful.features.schedules.checks import Checked, check, refuse_excluded
+from wakeful.features.schedules.checks import Checked, Conditions, check, refuse_excluded
 from wakeful.features.schedules.upcoming import next_times
+from wakeful.features.schedules.views import view_new
 from wakeful.ports.store import Schedule, Tx
 
 log = logging.getLogger("wakeful")
@@ -102,20 +104,21 @@ class Definitions(AppLifecycle):
         self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
     ) -> WrittenSchedule:
         """Write a definition in its JSON form and read it back, in one transaction; a rehearsal changes nothing."""
-        checked = self._read(slug, definition, self._clock.read().now)
+        hooks, now = self._open.hooks, self._clock.read().now
+        checked = self._read(slug, definition, now)
 
-        def write(tx: Tx, now: Instant) -> WrittenSchedule:
+        def write(tx: Tx) -> tuple[commands.Put, Sequence[str]]:
             stored = None
             if guard is not None:
                 guard(stored := locked(tx, slug))
-            (put,) = commands.put_many(tx, [checked], hooks=self._open.hooks, now=now)
+            (put,) = commands.put_many(tx, [checked], hooks=hooks, now=now)
             if isinstance(put, Invalid):
                 raise put
             if guard is not None and stored is None and not put.is_created:
                 guard(locked(tx, slug))  # there was no row to lock, and another node created it first
-            return self._read_back(tx, put, now, checked.warnings, is_rehearsal)
+            return put, checked.warnings
 
-        return await self._write_or_rehearse(write, is_rehearsal)
+        return await self._write_one(write, now, is_rehearsal)
 
     async def _put_all(self, definitions: Mapping[str, Any], *, then: Callable[[Tx, Instant], T]) -> T:
         """Write definitions in their JSON form, by slug, and call `then`, in one transaction: all or none."""
@@ -142,7 +145,8 @@ class Definitions(AppLifecycle):
     ) -> WrittenSchedule:
         """Merge changes into a definition (RFC 7396, by its JSON names), and read it back, in one transaction. The
         fields in `replaced` are not merged."""
-        warnings: tuple[str, ...] = ()
+        hooks, now = self._open.hooks, self._clock.read().now
+        warnings: Sequence[str] = ()
 
         def edit(schedule: Schedule, now: Instant) -> Checked:
             nonlocal warnings
@@ -152,11 +156,11 @@ class Definitions(AppLifecycle):
             warnings = checked.warnings
             return checked
 
-        def write(tx: Tx, now: Instant) -> WrittenSchedule:
-            put = commands.change(tx, slug, edit, hooks=self._open.hooks, now=now, if_version=if_version)
-            return self._read_back(tx, put, now, warnings, is_rehearsal)
+        def write(tx: Tx) -> tuple[commands.Put, Sequence[str]]:
+            put = commands.change(tx, slug, edit, hooks=hooks, now=now, if_version=if_version)
+            return put, warnings
 
-        return await self._write_or_rehearse(write, is_rehearsal)
+        return await self._write_one(write, now, is_rehearsal)
 
     async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
         """Change fields of a definition, by their JSON names in snake_case; None resets a field to its default.
@@ -186,16 +190,25 @@ class Definitions(AppLifecycle):
         parts.engine.ring_bell()
         return result
 
-    async def _write_or_rehearse(
-        self, write: Callable[[Tx, Instant], WrittenSchedule], is_rehearsal: bool
+    async def _write_one(
+        self, write: Callable[[Tx], tuple[commands.Put, Sequence[str]]], now: Instant, is_rehearsal: bool
     ) -> WrittenSchedule:
-        def rehearse(tx: Tx, now: Instant) -> WrittenSchedule:
-            raise _Rehearsed(write(tx, now))
+        """Write a schedule and read it back, in one transaction, which a rehearsal rolls back."""
+        parts = self._open
+
+        def operation(tx: Tx) -> tuple[commands.Put, WrittenSchedule]:
+            put, warnings = write(tx)
+            written = self._read_back(tx, put, now, tuple(warnings), is_rehearsal)
+            if is_rehearsal:
+                raise _Rehearsed(written)
+            return put, written
 
         try:
-            return await self._command(rehearse if is_rehearsal else write)
+            put, written = await parts.store.write(operation)
         except _Rehearsed as rehearsed:
             return rehearsed.written
+        _look_at(parts.engine, [put], now)
+        return written
 
     async def _put(self, checked: Checked) -> commands.Put:
         """Add or update a schedule; many callers share a commit."""
@@ -214,18 +227,20 @@ class Definitions(AppLifecycle):
         for put in puts:
             if isinstance(put, commands.Put) and put.is_created:
                 parts.compilations.keep(put.compiled)
-        parts.engine.ring_bell()
+        _look_at(parts.engine, [put for put in puts if isinstance(put, commands.Put)], now)
         return puts
 
     def _read(self, slug: str, definition: Any, now: Instant) -> Checked:
-        zone = self._open.conditions.default_zone
-        return self._check(definition_from_json(definition, default_zone=zone, slug=slug, now=now), now)
+        conditions = self._open.conditions
+        read = definition_from_json(definition, default_zone=conditions.default_zone, slug=slug, now=now)
+        return self._check(read, conditions, now)
 
     def _check_new(self, new: New, now: Instant) -> Checked:
-        zone = self._open.conditions.default_zone
+        conditions = self._open.conditions
+        zone = conditions.default_zone
         timing = timing_of(new.timing, now=now, default_zone=zone)
         definition = definition_from_parts(new.slug, timing, new.action, new.options, default_zone=zone)
-        return self._check(definition, now)
+        return self._check(definition, conditions, now)
 
     def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
         """Check each definition as of one time. One that differs from the previous one only in its slug is not checked
@@ -243,18 +258,21 @@ class Definitions(AppLifecycle):
             before = new
         return checked
 
-    def _check(self, definition: Definition, now: Instant) -> Checked:
+    def _check(self, definition: Definition, conditions: Conditions, now: Instant) -> Checked:
         """Check a definition at `now`, the time of the transaction: a later anchor would lie in the future, and the
         grid of an interval starts at its anchor."""
-        checked = check(definition, self._open.conditions, now=now)
+        checked = check(definition, conditions, now=now)
         self._warn(definition.slug, checked)
         return checked
 
     def _read_back(
         self, tx: Tx, put: commands.Put, now: Instant, warnings: tuple[str, ...], is_rehearsal: bool
     ) -> WrittenSchedule:
-        terms = self._terms
-        view = queries.get(tx, put.slug, now=now, terms=terms, compiled=put.compiled)
+        terms = self._open.terms.value
+        if put.row is not None and put.beginning is not None:
+            view = view_new(put.row, put.beginning, put.compiled, now=now, terms=terms)
+        else:
+            view = queries.get(tx, put.slug, now=now, terms=terms, compiled=put.compiled)
         times = next_times(tx, put.slug, now=now, after=now, count=NEXT_TIMES, terms=terms) if is_rehearsal else []
         view = with_cost(tx, view, terms=terms, money=self._money.terms, now=now)
         return WrittenSchedule(view, put.is_created, warnings, tuple(times), is_rehearsal)
@@ -262,6 +280,12 @@ class Definitions(AppLifecycle):
     def _warn(self, slug: str, checked: Checked) -> None:
         for warning in checked.warnings:
             log.warning("%s: %s", slug, warning)
+
+
+def _look_at(engine: Engine, puts: Iterable[commands.Put], now: Instant) -> None:
+    """Let the engine tick when the first new one is due; after an edit it ticks now."""
+    due = (now if put.beginning is None else put.beginning.due_at for put in puts)
+    engine.look_by(min((at for at in due if at is not None), default=None))
 
 
 def _is_same_but_slug(new: New, other: New) -> bool:

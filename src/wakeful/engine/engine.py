@@ -77,8 +77,8 @@ class Engine:
             self._is_loop_closing,
             ending_grace=self._limits.ending_grace,
         )
-        self._side_tasks = SideTasks(store, clock, self._bell.set)
-        self._pruner = Pruner(store, self._limits.prune_every, self._bell.set, hooks.prunes)
+        self._side_tasks = SideTasks(store, clock, self._node.ring_bell)
+        self._pruner = Pruner(store, self._limits.prune_every, self._node.ring_bell, hooks.prunes)
         self._loop_task: asyncio.Task[None] | None = None
         self._is_draining = False  # claims nothing more, still renews its lease and enforces deadlines
         self._is_stopped = False
@@ -134,11 +134,11 @@ class Engine:
         self._membership.renew_at = 0  # the lease row shows our capacity and labels to other nodes
         if is_forgetting:
             self._pruner.look_at(0)
-        self._bell.set()
+        self._node.ring_bell()
 
     def ring_bell(self) -> None:
         """Tick now: something may be due earlier than planned."""
-        self._bell.set()
+        self._node.ring_bell()
 
     def claim_request(self, now: Instant, room: int) -> ClaimRequest | None:
         """See `engine.settler.SettlerHost`. A node that stops claims nothing more."""
@@ -155,17 +155,25 @@ class Engine:
         )
 
     def start_claims(self, claims: list[Claim]) -> None:
-        """Start runs that were claimed."""
+        """Start runs that were claimed; the next tick comes before their deadlines."""
         started_at = self._clock.read().monotonic  # read again: the commit may have taken long
         self._runner.start(claims, started_at)
+        deadline = self._runner.next_deadline()
+        if deadline is not None and self._sleeps_until is not None:
+            self._sleep_less(deadline)
 
     def look_by(self, due_at: Instant | None) -> None:
-        """Tick at `due_at` or earlier, and now if there was no capacity for what was due. Runs started meanwhile have
-        their own deadlines."""
-        moment = self._clock.read()
-        until, deadline = self._sleeps_until, self._runner.next_deadline()
-        is_earlier = due_at is not None and (until is None or moment.monotonic + max(0, due_at - moment.now) < until)
-        if is_earlier or self._is_full or (until is not None and deadline is not None and deadline < until):
+        """Tick at `due_at` or earlier, and now if there was no capacity for what was due."""
+        if self._is_full or (due_at is not None and self._sleeps_until is None):
+            self._node.ring_bell()
+        elif due_at is not None:
+            moment = self._clock.read()
+            self._sleep_less(moment.monotonic + max(0, due_at - moment.now))
+
+    def _sleep_less(self, until: int) -> None:
+        """Do not sleep longer than until this monotonic time."""
+        if self._sleeps_until is not None and until < self._sleeps_until:
+            self._sleeps_until = until
             self._bell.set()
 
     def alert(self, alert: Alert, now: Instant) -> None:
@@ -183,7 +191,7 @@ class Engine:
     async def stop(self) -> None:
         """Stop claiming, give runs their grace period, cancel the rest, record everything, and release the clock."""
         self._is_draining = True
-        self._bell.set()
+        self._node.ring_bell()
         if self.node_id is not None:
             await self._within(self._limits.shutdown_grace, self._wait_recorded())
             self._runner.end_all("shutdown")
@@ -194,7 +202,7 @@ class Engine:
             await self._within(self._limits.store_grace, self._settler.wait_tried())
             self._settler.clear()
         self._is_stopped = True
-        self._bell.set()
+        self._node.ring_bell()
         if self._loop_task is not None:
             await self._within(self._limits.store_grace, _ended(self._loop_task))
             self._loop_task.cancel()
@@ -208,6 +216,7 @@ class Engine:
     async def _run(self) -> None:
         while not self._is_stopped:
             self._bell.clear()
+            self._node.is_rung = False
             try:
                 if self.node_id is None and not await self._enter():
                     await self._clock.wait(self._bell, CLOCK_RETRY)
@@ -323,7 +332,7 @@ class Engine:
     def _on_room(self) -> None:
         """An attempt ended: tick if something waits for its capacity."""
         if self._is_full:
-            self._bell.set()
+            self._node.ring_bell()
 
     def _is_loop_closing(self) -> bool:
         """Whether all tasks are being cancelled: only this class cancels its loop task, when no attempt is left."""
@@ -331,23 +340,18 @@ class Engine:
 
     async def _sleep_until(self, deadline: int) -> None:
         """Sleep until the deadline or the bell; check from time to time whether another process wrote."""
-        self._sleeps_until = deadline
+        self._sleeps_until, poll = deadline, self._limits.poll
         try:
-            await self._sleep(deadline)
+            while not self._is_stopped and not self._node.is_rung:
+                self._bell.clear()
+                left = self._sleeps_until - self._clock.read().monotonic
+                if left <= 0:
+                    return await asyncio.sleep(0)
+                is_called = await self._clock.wait(self._bell, left if poll is None else min(left, poll))
+                if not is_called and poll is not None and await self._store.changed():
+                    return None
         finally:
             self._sleeps_until = None
-
-    async def _sleep(self, deadline: int) -> None:
-        while not self._is_stopped:
-            left = deadline - self._clock.read().monotonic
-            poll = self._limits.poll
-            if left <= 0:
-                return await asyncio.sleep(0)
-            if await self._clock.wait(self._bell, left if poll is None else min(left, poll)):
-                return None
-            if poll is not None and await self._store.changed():
-                return None
-        return None
 
     # --- time --------------------------------------------------------------------------------------------------------
 

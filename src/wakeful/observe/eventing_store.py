@@ -27,20 +27,10 @@ T = TypeVar("T")
 
 
 class Guarded:
-    """A sink that cannot raise: once the wrapped sink has raised, it is no longer called."""
+    """A sink of others that cannot raise: once the wrapped sink has raised, it is no longer called."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink: Sink | None = sink
-
-    @property
-    def is_heard(self) -> bool:
-        """Whether there are listeners."""
-        return self._sink.is_heard if isinstance(self._sink, FanOut) else self._sink is not None
-
-    def notify(self, is_ours: bool) -> None:
-        """Something was written; called with or without listeners."""
-        if isinstance(self._sink, FanOut):
-            self._sink.notify(is_ours)
 
     def begin(self, store: Store) -> None:
         self._guard(lambda sink: sink.begin(store))
@@ -81,10 +71,11 @@ class EventingStore:
         except StoreUnavailable:
             self._sink.tell([CommitTimed(self._clock.read().now, self._stopwatch() - began, False)])
             raise
-        if not isinstance(self._sink, Guarded) or self._sink.is_heard:
+        fan_out = self._sink if isinstance(self._sink, FanOut) else None
+        if fan_out is None or fan_out.is_heard:
             self._tell(changes, self._stopwatch() - began)
-        if isinstance(self._sink, Guarded) and changes:
-            self._sink.notify(True)
+        if fan_out is not None and changes:
+            fan_out.notify(True)
         return answer
 
     def _tell(self, changes: Sequence[Change], seconds: float) -> None:
@@ -114,7 +105,7 @@ class EventingStore:
 
     async def changed(self) -> bool:
         is_news = await self._store.changed()
-        if is_news and isinstance(self._sink, Guarded):
+        if is_news and isinstance(self._sink, FanOut):
             self._sink.notify(False)
         return is_news
 

@@ -134,7 +134,7 @@ def _changed(changes: Sequence[sink.ScheduleChange], slugs: Slugs) -> Callable[[
     same: dict[tuple[str, int, str | None], Data] = {}
 
     def expand(index: int) -> Data:
-        schedule_id, kind, version, reason, known = changes[index]
+        schedule_id, kind, version, reason, known, _ = changes[index]
         slug = known or slugs.get(schedule_id)
         data = same.get((kind, version, reason))
         if data is None:

@@ -161,7 +161,7 @@ def _schedule_changes(changes: Sequence[Change]) -> list[ScheduleChange]:
         for row, schedule_id in zip(new, schedule_ids, strict=True):
             if schedule_id is not None:
                 reason = "disabled" if schedule_id in disabled else None
-                listed.append(ScheduleChange(schedule_id, "created", 1, reason, row.slug))
+                listed.append(ScheduleChange(schedule_id, "created", 1, reason, row.slug, row.definition))
     for change in _all(changes, SchedulesSaved):
         for schedule in change.rows:
             kind: ScheduleChangeKind = "edited" if schedule.deleted_at is None else "removed"

@@ -88,18 +88,22 @@ class FanOut:
         self._store = store
 
     def tell(self, facts: Sequence[Fact]) -> None:
-        """Pass facts on, now or as soon as the names of their schedules are known."""
+        """Pass facts on, now or as soon as the names of their schedules are known. Never raises: what they are about is
+        committed."""
         if not self._listeners:
             return
-        unknown = self._unknown(facts)
-        if self._asking is None and not unknown:
-            self._pass_on(facts)
-            return
-        self._waiting.append(facts)
-        if self._asking is None:
-            self._asking = asyncio.get_running_loop().create_task(self._ask(), name="wakeful-telemetry-names")
-        elif len(self._waiting) > WAITING_MAX:
-            self._pass_on(self._waiting.popleft())
+        try:
+            unknown = self._unknown(facts)
+            if self._asking is None and not unknown:
+                self._pass_on(facts)
+                return
+            self._waiting.append(facts)
+            if self._asking is None:
+                self._asking = asyncio.get_running_loop().create_task(self._ask(), name="wakeful-telemetry-names")
+            elif len(self._waiting) > WAITING_MAX:
+                self._pass_on(self._waiting.popleft())
+        except Exception:
+            log.exception("facts could not be passed on")
 
     async def drained(self) -> None:
         """Return when everything so far was passed on."""

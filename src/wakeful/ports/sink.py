@@ -94,6 +94,7 @@ class ScheduleChange(NamedTuple):
     version: int
     reason: str | None = None
     slug: str | None = None
+    definition: str | None = None  # of a new one, as it is stored
 
 
 class SchedulesChanged(NamedTuple):

@@ -12,7 +12,7 @@ import pytest
 from edges.http.kit import EVERY, Client, served
 from patience import PATIENCE
 from wakeful.server.http import Access, NamedToken
-from wakeful.server.http import refused_bodies as lingering
+from wakeful.server.http import exchange as lingering
 from wakeful.server.http.access import Access as Rules
 
 ROUTES = ("/", "/healthz", "/readyz", "/api/schedule", "/api/runs", "/api/nodes", "/api/openapi.json", "/nowhere")

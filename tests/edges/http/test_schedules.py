@@ -1,8 +1,12 @@
 """`/api/schedule`."""
 
 import asyncio
+from pathlib import Path
+from typing import Any
 
-from edges.http.kit import EVERY, MANUAL, Client
+from edges.http.kit import EVERY, MANUAL, Client, served
+from wakeful.integrations.agents.call import CallAgent
+from wakeful.ports.clock import Clock
 
 MINUTELY_PROMPT = {"schedule": {"type": "interval", "intervalMinutes": 30}, "prompt": "hello"}
 
@@ -15,6 +19,34 @@ async def test_a_put_creates_then_updates_and_reads_back(api: Client) -> None:
     assert (await api.get("/api/schedule/report")).body == created.body
     updated = await api.put("report", {**EVERY, "timeout": "5m"})
     assert (updated.status, updated.body["timeout"], updated.body["version"]) == (200, "5m", 2)
+
+
+async def test_each_new_schedule_reads_as_the_response_to_its_put_said(tmp_path: Path) -> None:
+    """The response is made from what was written, and is what is stored."""
+    daily = {"type": "cron", "expression": "0 9 * * *", "timezone": "Europe/Berlin"}
+    command = {"command": {"argv": ["true"]}}
+    definitions = [
+        {"schedule": daily, "prompt": "hello"},
+        {"schedule": daily, "enabled": False, **command},
+        {"schedule": daily, "stagger": "5m", "exclude": {"dates": ["2999-01-01"]}, **command},
+        {"schedule": daily, "activeHours": {"start": "08:00", "end": "10:00", "timezone": "UTC"}, **command},
+        {"schedule": daily, "runOn": ["gpu"], "lane": "one", **command},
+        {"schedule": {"type": "every", "every": "2h"}, "expiresAt": "2999-01-01T00:00:00Z", **command},
+        {"schedule": {"type": "at", "at": "2999-01-30T09:00:00", "timezone": "Europe/Berlin"}, **command},
+        {"schedule": {"type": "manual"}, "retry": {"times": 2}, **command},
+        {"schedule": "weekdays at 9:00", **command},
+    ]
+
+    def agents(_: Clock, registry: Any) -> Any:
+        registry.register("bot", lambda prompt: "hi")
+        return {"default": CallAgent("bot", registry)}
+
+    async with served(tmp_path, agents=agents) as api:
+        for number, definition in enumerate(definitions):
+            created = await api.put(f"new-{number}", definition)
+            assert created.status == 201, created.body
+            read = await api.get(f"/api/schedule/new-{number}")
+            assert (read.body, read.headers["ETag"]) == (created.body, created.headers["ETag"])
 
 
 async def test_what_was_read_may_be_written_again(api: Client) -> None:

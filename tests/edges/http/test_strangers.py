@@ -202,7 +202,7 @@ async def test_bodies_that_never_arrive_take_no_places(
 ) -> None:
     """Requests that wait for theirs, or whose rest is thrown away, do not make others wait."""
     monkeypatch.setattr("wakeful.server.http.middleware.Places", partial(Places, 2, kept_for=PATIENCE))
-    monkeypatch.setattr("wakeful.server.http.refused_bodies.LINGER", PATIENCE)
+    monkeypatch.setattr("wakeful.server.http.exchange.LINGER", PATIENCE)
     async with guarded(tmp_path) as api:
         held = [await dialled(api) for _ in range(5)]
         for reader, writer in held:

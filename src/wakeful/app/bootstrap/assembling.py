@@ -36,12 +36,14 @@ from wakeful.integrations.actions.receipts import Receipts
 from wakeful.integrations.agents.turn import TurnAction
 from wakeful.integrations.system.run_tokens import RunTokens
 from wakeful.observe.eventing_store import EventingStore, Guarded
+from wakeful.observe.fan_out import FanOut
 from wakeful.ports.action import Action, EndOrphan, Fire
 from wakeful.ports.clock import Clock
 from wakeful.ports.handlers import EngineHooks, FeatureHooks, NoAccounts
 from wakeful.ports.live import Live
 from wakeful.ports.meta import Meta
 from wakeful.ports.ownerships import Ownerships
+from wakeful.ports.sink import Sink
 from wakeful.ports.store import STORE_ID, Store, Tx
 
 RECEIPT_SECRET: Final = "receipt_secret"  # noqa: S105 - the name it is kept under
@@ -98,7 +100,7 @@ async def assemble_with(
 ) -> Parts:
     """Assemble a system with the given actions, as simulations and tests do: the store, the features, the schedules,
     the engine."""
-    sink = None if setup.sink is None else Guarded(setup.sink)
+    sink = setup.sink if setup.sink is None or isinstance(setup.sink, FanOut) else Guarded(setup.sink)
     store = _reporting(store, clock, setup, sink)
     store_id = await store.write(_identify)
     terms, compilations, node, appliers = Live(setup.terms), Compilations(), ThisNode(), EffectAppliers()
@@ -150,7 +152,7 @@ async def assemble_with(
     )
 
 
-def _reporting(store: Store, clock: Clock, setup: Setup, sink: Guarded | None) -> Store:
+def _reporting(store: Store, clock: Clock, setup: Setup, sink: Sink | None) -> Store:
     """The store that everything writes through: it reports each commit to the sink."""
     if sink is not None:
         sink.begin(store)

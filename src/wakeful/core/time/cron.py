@@ -34,7 +34,7 @@ from typing import Final, Literal, TypeAlias
 
 from cronsim import CronSim, CronSimError
 
-from wakeful.core.errors import refuse
+from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.time.wall_pattern import DAY_MAX, DayRule, WallPattern, month_shape, next_day
 
 InGap: TypeAlias = Literal["run", "skip"]
@@ -97,12 +97,20 @@ class CronFields:
         return len(self.weekdays) == 7
 
 
-@lru_cache(maxsize=2048)
 def parse_cron(expression: str, field: str = "expression") -> CronFields:
     """Parse an expression; refused with the field and the cure if it is invalid or never matches."""
-    parts = _parts(expression, field)
+    try:
+        return _parsed(expression)
+    except Invalid as invalid:
+        raise Invalid(*(FieldError(field, error.message) for error in invalid.errors)) from None
+
+
+@lru_cache(maxsize=2048)
+def _parsed(expression: str) -> CronFields:
+    """The fields of an expression, wherever it stands."""
+    parts = _parts(expression)
     for name, part in zip(_FIELDS, parts, strict=True):
-        _refuse_unsupported(name, part, field)
+        _refuse_unsupported(name, part)
     try:
         sets = CronSim(
             " ".join(_without_single_ranges(name, part) for name, part in zip(_FIELDS, parts, strict=True)), _ANY_TIME
@@ -111,11 +119,11 @@ def parse_cron(expression: str, field: str = "expression") -> CronFields:
         name = str(error).removeprefix("Bad ")
         part = dict(zip(_FIELDS, parts, strict=True))[name]
         if name == "day-of-month" and _is_day_of_some_month(part):
-            refuse(field, f"'{expression}' never matches: none of its months has day {part}; write a day they have")
-        refuse(field, f"{name} '{part}' is not valid in '{expression}'; write {_FIELDS[name]}")
+            refuse("", f"'{expression}' never matches: none of its months has day {part}; write a day they have")
+        refuse("", f"{name} '{part}' is not valid in '{expression}'; write {_FIELDS[name]}")
     fields = _fields(sets, parts)
     if next_day(_day_rule(fields), 0) > DAY_MAX:
-        refuse(field, f"'{expression}' never matches any day; write a day that its months have")
+        refuse("", f"'{expression}' never matches any day; write a day that its months have")
     return fields
 
 
@@ -134,19 +142,19 @@ def cron_pattern(expression: str, in_gap: InGap | None = None, in_repeat: InRepe
     )
 
 
-def _parts(expression: str, field: str) -> list[str]:
+def _parts(expression: str) -> list[str]:
     """Always six fields in upper case; `@` names expanded, `?` as `*`."""
     if len(expression) > EXPRESSION_MAX:
-        refuse(field, f"has {len(expression)} characters; write at most {EXPRESSION_MAX}")
+        refuse("", f"has {len(expression)} characters; write at most {EXPRESSION_MAX}")
     text = expression.strip()
     if text.startswith("@"):
         if text.lower() not in NAMED:
-            refuse(field, f"'{expression}' is not a known name; write {', '.join(NAMED)} or five fields")
+            refuse("", f"'{expression}' is not a known name; write {', '.join(NAMED)} or five fields")
         text = NAMED[text.lower()]
     parts = text.upper().split()
     if len(parts) not in (5, 6):
         cure = "write five (minute hour day month weekday) or six with the second in front"
-        refuse(field, f"'{expression}' has {len(parts)} field{'s' * (len(parts) != 1)}; {cure}")
+        refuse("", f"'{expression}' has {len(parts)} field{'s' * (len(parts) != 1)}; {cure}")
     if len(parts) == 5:
         parts.insert(0, "0")
     for day_field in (3, 5):
@@ -154,24 +162,24 @@ def _parts(expression: str, field: str) -> list[str]:
     return parts
 
 
-def _refuse_unsupported(name: str, part: str, field: str) -> None:
+def _refuse_unsupported(name: str, part: str) -> None:
     """Refuse what only other cron dialects have, or what cronsim would silently read differently."""
     for term in part.split(","):
         if name == "day-of-month" and term.endswith("W") and term != "LW":
-            refuse(field, f"day-of-month '{term}': the nearest weekday (W) is not supported; write a day, or LW")
+            refuse("", f"day-of-month '{term}': the nearest weekday (W) is not supported; write a day, or LW")
         if "L" in term and "/" in term:
-            refuse(field, f"{name} '{term}': L takes no step; write L alone")
+            refuse("", f"{name} '{term}': L takes no step; write L alone")
         if "?" in term:
-            refuse(field, f"{name} '{term}': '?' must be alone, and only in a day field; write *")
+            refuse("", f"{name} '{term}': '?' must be alone, and only in a day field; write *")
         low, dash, high = term.partition("/")[0].partition("-")
         if dash and (order := _backwards(name, low, high)):
-            refuse(field, f"{name} '{term}' runs backwards; write {order}")
+            refuse("", f"{name} '{term}' runs backwards; write {order}")
 
 
 def is_single_range(expression: str) -> bool:
     """Whether a field has a range of one value with a step, such as `7-7/1`: until version 0.3 that was read as `7/1`,
     from 7 to the end of the field."""
-    parts = _parts(expression, "expression")
+    parts = _parts(expression)
     return any(_without_single_ranges(name, part) != part for name, part in zip(_FIELDS, parts, strict=True))
 
 

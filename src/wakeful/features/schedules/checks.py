@@ -16,7 +16,8 @@ from wakeful.core.time.instants import HOUR, SECOND, Duration, Instant, format_d
 from wakeful.core.time.spacing import clamped, shortest_gap
 from wakeful.core.time.timing import Every, Once, is_past, resolve, zone_of
 from wakeful.ports.action import Action
-from wakeful.ports.handlers import DefinitionCheck
+from wakeful.ports.handlers import DefinitionCheck, EngineHooks
+from wakeful.ports.store import Tx
 
 MINIMUM_INTERVAL: Final = "Minimum interval is "
 MINIMUM_INTERVAL_CURE: Final = (
@@ -92,6 +93,18 @@ def refuse_excluded(checked: Checked) -> None:
         raise Invalid(checked.refusal)
 
 
+def refusal_of(tx: Tx, checked: Checked, *, hooks: EngineHooks, now: Instant) -> Invalid | None:
+    """Why a new definition would be refused at this time; None if it would be written."""
+    try:
+        refuse_past(checked.definition, now)
+        refuse_excluded(checked)
+        refuse_short_lateness(checked.definition)
+        refuse_unknown(tx, checked.definition, hooks)
+    except Invalid as refused:
+        return refused
+    return None
+
+
 def refuse_past(definition: Definition, now: Instant) -> None:
     """Refuse a single instant, or an end, in the past: it would never run."""
     if definition.expires_at is not None and definition.expires_at <= now:
@@ -112,6 +125,13 @@ def refuse_short_lateness(definition: Definition) -> None:
                 f"write at least {grace}, or leave it out",
             )
         )
+
+
+def refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:
+    """Refuse references to things that do not exist, such as slots."""
+    errors = [error for ask in hooks.stored_checks for error in ask(tx, definition)]
+    if errors:
+        raise Invalid(*errors)
 
 
 def too_often(minimum: Duration) -> FieldError:

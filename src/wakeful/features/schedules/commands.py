@@ -12,7 +12,7 @@ from wakeful.core.run.effects import Prove
 from wakeful.core.run.results import Done, Dropped, Ending, Failed
 from wakeful.core.run.settlement import DROPPED, REMOVED
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Cadence, State, begin, is_turned, replan, resume
+from wakeful.core.schedule.cadence import Cadence, State, begin, due_at, is_turned, replan, resume
 from wakeful.core.schedule.definition import Definition
 from wakeful.core.schedule.definition_json import Encoded, encode_definition, encode_many, under_slug
 from wakeful.core.schedule.health import BY_PERSON
@@ -20,8 +20,15 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
 from wakeful.engine.settling import conclude
-from wakeful.features.schedules.alarms import alarm_of, decided, record, rings_at, taken_ahead
-from wakeful.features.schedules.checks import Checked, refuse_excluded, refuse_past, refuse_short_lateness
+from wakeful.features.schedules.alarms import alarm_of, decided, record, taken_ahead
+from wakeful.features.schedules.checks import (
+    Checked,
+    refusal_of,
+    refuse_excluded,
+    refuse_past,
+    refuse_short_lateness,
+    refuse_unknown,
+)
 from wakeful.features.schedules.compiled import KIND, Compiled, agent_of, compile_definition, compile_new, read_stored
 from wakeful.features.schedules.copies import leave_copies, open_ids
 from wakeful.features.schedules.resets import followed, informed
@@ -39,6 +46,8 @@ class Put(NamedTuple):
     is_created: bool
     is_changed: bool
     compiled: Compiled
+    row: NewSchedule | None = None  # if it is new
+    beginning: Beginning | None = None  # if it is new; shared by all that start in the same way
 
 
 def put_many(
@@ -53,14 +62,15 @@ def put_many(
     valid = [index for index in range(len(checked)) if index not in fates]
     if fates:
         encoded = [encoded[index] for index in valid]
-    ids = tx.schedules.add_many(_rows(encoded, now))
+    rows = _rows(encoded, now)
+    ids = tx.schedules.add_many(rows)
     known = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is None]
-    new = [index for index, schedule_id in zip(valid, ids, strict=True) if schedule_id is not None]
+    new = [(index, row) for index, row, key in zip(valid, rows, ids, strict=True) if key is not None]
     created = compile_new((key, definition) for key, definition in zip(ids, encoded, strict=True) if key is not None)
-    for index, compiled in zip(new, created, strict=True):
-        fates[index] = Put(compiled.schedule_id, compiled.slug, 1, True, True, compiled)
-    if created:
-        _begin_all(tx, created, now)
+    begun = _begin_all(tx, created, now)
+    for (index, row), compiled in zip(new, created, strict=True):
+        key = compiled.schedule_id
+        fates[index] = Put(key, row.slug, 1, True, True, compiled, row, begun[key])
     # In a stored definition a single instant may have passed, or a slot been removed; then nothing is changed.
     invalid = [index for index, fate in fates.items() if isinstance(fate, Invalid)]
     # In slug order, so that two nodes registering the same schedules cannot wait for one another.
@@ -86,18 +96,6 @@ def _refused(
         else:
             refusals[index] = refused
     return refusals
-
-
-def refusal_of(tx: Tx, checked: Checked, *, hooks: EngineHooks, now: Instant) -> Invalid | None:
-    """Why a new definition would be refused at this time; None if it would be written."""
-    try:
-        refuse_past(checked.definition, now)
-        refuse_excluded(checked)
-        refuse_short_lateness(checked.definition)
-        _refuse_unknown(tx, checked.definition, hooks)
-    except Invalid as refused:
-        return refused
-    return None
 
 
 def _rows(encoded: Sequence[Encoded], now: Instant) -> list[NewSchedule]:
@@ -242,14 +240,17 @@ def adopt_session(tx: Tx, slug: str, session_id: str | None) -> None:
         tx.cadences.save_many([cadence._replace(session_id=session_id, session_node=None)])
 
 
-def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> None:
-    """Write the initial cadences and alarms. Schedules with the same rules start in the same way, which is computed
-    once."""
+def _begin_all(tx: Tx, created: Sequence[Compiled], now: Instant) -> dict[int, Beginning]:
+    """Write the initial cadences and alarms; returns them by schedule. Schedules with the same rules start in the same
+    way, which is computed once."""
     together: dict[tuple[int, bool | None, str | None], list[Compiled]] = {}
     for compiled in created:
         key = id(compiled.rules), compiled.model.enabled, compiled.run_on
         together.setdefault(key, []).append(compiled)
-    tx.cadences.begin_many([_begin(tx, group, now) for group in together.values()])
+    beginnings = [_begin(tx, group, now) for group in together.values()]
+    if beginnings:
+        tx.cadences.begin_many(beginnings)
+    return {schedule_id: beginning for beginning in beginnings for schedule_id in beginning.schedule_ids}
 
 
 def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
@@ -257,7 +258,7 @@ def _begin(tx: Tx, group: Sequence[Compiled], now: Instant) -> Beginning:
     state: State = "disabled" if first.model.enabled is False else "active"
     reason = BY_PERSON if state == "disabled" else None
     cadence = begin(first.schedule_id, 1, informed(tx, first.rules), now=now, state=state, reason=reason)
-    return Beginning(cadence, rings_at(cadence, first), [compiled.schedule_id for compiled in group], first.run_on)
+    return Beginning(cadence, due_at(cadence, first.rules), [compiled.schedule_id for compiled in group], first.run_on)
 
 
 def _edit_or_refuse(
@@ -321,7 +322,7 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     if is_changed:
         # Before anything is written, so that one definition in a batch can be refused alone.
         _refuse_edit(schedule, compiled, checked, now)
-        _refuse_unknown(tx, definition, hooks)
+        refuse_unknown(tx, definition, hooks)
         leave_copies(tx, cadence, schedule.definition)
         tx.schedules.save_many(
             [schedule._replace(definition=text, version=version, is_zoned=_is_zoned(definition), updated_at=now)]
@@ -333,13 +334,6 @@ def _edit(tx: Tx, checked: Checked, hooks: EngineHooks, now: Instant) -> Put:
     elif definition.enabled is True and cadence.state in ("disabled", "paused"):
         resume_schedule(tx, definition.slug, now=now)
     return Put(schedule.schedule_id, definition.slug, version, False, is_changed, compiled)
-
-
-def _refuse_unknown(tx: Tx, definition: Definition, hooks: EngineHooks) -> None:
-    """Refuse references to things that do not exist, such as slots."""
-    errors = [error for ask in hooks.stored_checks for error in ask(tx, definition)]
-    if errors:
-        raise Invalid(*errors)
 
 
 def _on_its_grid(checked: Checked, schedule: Schedule) -> Definition:

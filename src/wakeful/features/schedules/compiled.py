@@ -84,7 +84,8 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     lane = None if definition.check is not None else lane_of(definition)
     rules, policy = rules_of(definition, schedule_id), policy_of(definition)
     queue = queue_of(definition.run_on)
-    plain, start = is_plain(definition), starts_plainly(definition)
+    plain = is_plain(definition)
+    start = plain or starts_plainly(definition)
     return Compiled(schedule_id, version, definition.slug, definition, rules, policy, lane, plain, start, queue)
 
 

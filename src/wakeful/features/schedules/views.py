@@ -28,7 +28,8 @@ from wakeful.core.time.timing_words import describe
 from wakeful.features.schedules.compiled import Broken, Compiled, read_stored
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.schedules.upcoming import NONE, first_start
-from wakeful.ports.store import RunGlance, Schedule
+from wakeful.ports.plans import Beginning
+from wakeful.ports.store import NewSchedule, RunGlance, Schedule
 
 encode: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 """JSON as it is sent: without spaces; NaN and infinity are errors."""
@@ -250,6 +251,14 @@ def view_schedule(
         None if cost is None else tuple(cost.items()),
     )
     return _kept_view(rows, moment) if compiled is None and isinstance(known, Compiled) else _view(rows, moment, known)
+
+
+def view_new(row: NewSchedule, beginning: Beginning, compiled: Compiled, *, now: Instant, terms: Terms) -> ScheduleView:
+    """The view of a schedule that this transaction has created: nothing of it has run, and no agent owns it."""
+    schedule_id, at = compiled.schedule_id, row.created_at
+    schedule = Schedule(schedule_id, row.slug, row.definition, compiled.version, row.is_zoned, at, at, None)
+    cadence = beginning.cadence._replace(schedule_id=schedule_id)
+    return view_schedule(schedule, cadence, compiled, None, beginning.due_at, now=now, terms=terms)
 
 
 @lru_cache(maxsize=VIEWS_KEPT)

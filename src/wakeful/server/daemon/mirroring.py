@@ -11,8 +11,18 @@ from typing import TYPE_CHECKING
 
 from wakeful.observe.fan_out import FanOut
 from wakeful.ports.plain_runs import named
-from wakeful.ports.sink import Fact, RunsClaimed, RunsSettled, RunsWaiting, SchedulesChanged, Sink, Slugs
+from wakeful.ports.sink import (
+    Fact,
+    RunsClaimed,
+    RunsSettled,
+    RunsWaiting,
+    ScheduleChange,
+    SchedulesChanged,
+    Sink,
+    Slugs,
+)
 from wakeful.server.mirror import Mirror, Which
+from wakeful.server.mirror.texts import is_mirrored
 
 if TYPE_CHECKING:
     from wakeful.app.bootstrap import Parts
@@ -50,6 +60,11 @@ class LiveMirror:
             self._which = which
             await self.start()
 
+    def _has_files(self, change: ScheduleChange) -> bool:
+        """Whether a changed schedule has files, or may have had some. A new one of another kind has never had any."""
+        slug, definition = change.slug, change.definition
+        return slug is None or definition is None or is_mirrored(slug, definition, self._which)
+
     def _tell(self, facts: Sequence[Fact], slugs: Slugs) -> None:
         """The slugs that changed; an unknown one is found by the mirror's rescan."""
         if self._mirror is None:
@@ -57,7 +72,8 @@ class LiveMirror:
         changed: set[str | None] = set()
         for fact in facts:
             if isinstance(fact, SchedulesChanged):
-                changed.update(change.slug or slugs.get(change.schedule_id) for change in fact.changes)
+                changes = [change for change in fact.changes if self._has_files(change)]
+                changed.update(change.slug or slugs.get(change.schedule_id) for change in changes)
             elif isinstance(fact, RunsClaimed | RunsSettled | RunsWaiting):
                 changed.update(slugs.get(run.schedule_id) for run in named(fact.runs))
         for slug in changed:

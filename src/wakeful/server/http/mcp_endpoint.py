@@ -48,7 +48,7 @@ class McpEndpoint:
         if not is_installed():
             await Problem(501, NOT_INSTALLED)(scope, receive, send)
             return
-        if await actor_of(self._app, scope) is None:
+        if (await actor_of(self._app, scope)).agent is None:
             await Problem(403, NOT_AN_AGENT)(scope, receive, send)
             return
         if self._server is None:
@@ -68,7 +68,7 @@ class McpEndpoint:
             await manager.handle_request(scope, receive, send)
 
     async def _call(self, ctx: Any, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        actor = await actor_of(self._app, ctx.request.scope)
-        if actor is None:
+        agent = (await actor_of(self._app, ctx.request.scope)).agent
+        if agent is None:
             return ToolResult({"error": NOT_AN_AGENT}, is_error=True)
-        return await call_tool(self._app, actor, name, arguments)
+        return await call_tool(self._app, agent, name, arguments)

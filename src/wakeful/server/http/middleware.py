@@ -3,8 +3,7 @@
 A page on the internet can make a browser send requests to this machine, and can make its own name point to it. So the
 `Host` must be one of ours, and an `Origin`, which browsers add and scripts cannot change, must be the page we serve.
 Then the caller is identified, before routing, and its role is checked. A few requests are in progress at a time
-(`places`). Bodies are counted as they arrive, so that nothing above the limit is held in memory; without authentication
-that limit is small. Errors from the routes become problem responses.
+(`places`). Without authentication a body must be small (`exchange`). Errors from the routes become problem responses.
 """
 
 import logging
@@ -13,7 +12,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wakeful.ports.store import StoreUnavailable
 from wakeful.server.http import roles
@@ -32,10 +31,10 @@ from wakeful.server.http.authentication import (
     is_unix,
 )
 from wakeful.server.http.connections import Connections
+from wakeful.server.http.exchange import Exchange, too_large
 from wakeful.server.http.own_tokens import has_own_token, is_receipt
-from wakeful.server.http.places import Place, Places
+from wakeful.server.http.places import Places
 from wakeful.server.http.problems import Problem, Refused, failed, stopping
-from wakeful.server.http.refused_bodies import RefusedBody
 from wakeful.server.http.roles import OPEN
 from wakeful.server.http.serving import Api
 from wakeful.server.page import PREFIX
@@ -72,7 +71,11 @@ class Middleware:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        with _Stranger(scope, self._connections, self._access()) as stranger:
+        client = None if self._connections is None else _forwarded_client(scope, self._access())
+        if self._connections is None or client is None:
+            await self._placed(scope, receive, send)
+            return
+        with _Stranger(scope, self._connections, client) as stranger:
             if not stranger.is_welcome:
                 await Problem(429, CROWDED, headers={"Retry-After": "5"})(scope, receive, send)
                 return
@@ -81,22 +84,20 @@ class Middleware:
     async def _placed(self, scope: Scope, receive: Receive, send: Send) -> None:
         place = await self._places.take()
         try:
-            headers, way = Headers(scope=scope), RefusedBody(receive, send)
+            headers = Headers(scope=scope)
             refusal = await self._refusal(scope, headers)
-            if refusal is not None:
-                place.leave()  # after a 413, what the client still sends is thrown away
-                await refusal(scope, way.receive, way.send)
-                return
-            receive = way.receive if is_authenticated(scope) else _outside(way.receive, place)
-            await self._guarded(scope, _counted(receive, self._body_limit(scope)), way.send, place)
+            is_stranger = not is_authenticated(scope)
+            body_max = min(self._body_max(), STRANGERS_BODY_MAX) if is_stranger else self._body_max()
+            exchange = Exchange(receive, send, place, body_max, is_stranger=is_stranger)
+            refusal = refusal or _wrong_length(headers, body_max)
+            if refusal is None:
+                await self._guarded(scope, exchange)
+            else:
+                await refusal(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             pass  # nobody is left to respond to
         finally:
             place.leave()
-
-    def _body_limit(self, scope: Scope) -> int:
-        body_max = self._body_max()
-        return body_max if is_authenticated(scope) else min(body_max, STRANGERS_BODY_MAX)
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Why the request is refused; None if it may proceed. The caller is stored in the scope."""
@@ -116,11 +117,7 @@ class Middleware:
             return refused
         if not self._is_open() and path not in VERDICTS and not is_receipt(scope):
             return stopping()
-        length = headers.get("content-length", "0")
-        if not length.isascii() or not length.isdigit():
-            return Problem(400, f"Content-Length {length[:40]!r} is not a number")
-        body_max = self._body_limit(scope)
-        return too_large(body_max).problem() if int(length[:20]) > body_max else None
+        return None
 
     def _with_own_token(self, scope: Scope, headers: Headers) -> Response | None:
         try:
@@ -180,40 +177,30 @@ class Middleware:
                 return f"a page from {origin[:100]!r} may not use this daemon; only its own page may"
         return None
 
-    async def _guarded(self, scope: Scope, receive: Receive, send: Send, place: Place) -> None:
-        is_begun = False
-
-        async def noted(message: Message) -> None:
-            nonlocal is_begun
-            is_begun = True
-            place.leave()  # a stream never ends on its own
-            await send(message)
-
+    async def _guarded(self, scope: Scope, exchange: Exchange) -> None:
         try:
-            await self._inner(scope, receive, noted)
+            await self._inner(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
             raise
         except Exception:
             log.exception("%s %r failed", scope["method"], scope["path"])
-            if is_begun:
+            if exchange.is_begun:
                 raise  # part of the response was sent; the server closes the connection
-            await failed()(scope, receive, send)
+            await failed()(scope, exchange.receive, exchange.send)
 
 
 class _Stranger:
     """A request through a trusted proxy is counted for the address that it is forwarded for, until it is
     authenticated or has ended. Other requests are counted by their connections."""
 
-    def __init__(self, scope: Scope, connections: Connections | None, access: Access) -> None:
+    def __init__(self, scope: Scope, connections: Connections, client: str) -> None:
         self._scope = scope
         self._connections = connections
-        peer = scope.get("client")
-        is_forwarded = connections is not None and peer is not None and access.trusts(str(peer[0]))
-        self._client = client_of(scope, Headers(scope=scope), access) if is_forwarded else None
+        self._client: str | None = client
         self.is_welcome = True
 
     def __enter__(self) -> "_Stranger":
-        if self._connections is not None and self._client is not None:
+        if self._client is not None:
             self.is_welcome = self._connections.begins(self._client)
             self._scope.setdefault("state", {})[FORGET] = self.forget
         return self
@@ -221,7 +208,7 @@ class _Stranger:
     def forget(self) -> None:
         """It is authenticated, or has ended: calling it twice is harmless."""
         client, self._client = self._client, None
-        if self._connections is not None and client is not None and self.is_welcome:
+        if client is not None and self.is_welcome:
             self._connections.ends(client)
 
     def __exit__(self, *_: object) -> None:
@@ -244,34 +231,19 @@ def is_authenticated(scope: Scope) -> bool:
     return is_unix(scope) or bool(scope.get("state", {}).get(AUTHENTICATED))
 
 
-def too_large(body_max: int) -> Refused:
-    """A body over the limit; the connection is closed, so that the rest need not be read."""
-    text = f"the body is larger than {body_max} bytes; send less, or raise body_max under [limits]"
-    return Refused(413, text, headers={"Connection": "close"})
+def _forwarded_client(scope: Scope, access: Access) -> str | None:
+    """The address that a trusted proxy forwards the request for; None if it comes from elsewhere."""
+    peer = scope.get("client")
+    is_forwarded = peer is not None and access.trusts(str(peer[0]))
+    return client_of(scope, Headers(scope=scope), access) if is_forwarded else None
 
 
-def _outside(receive: Receive, place: Place) -> Receive:
-    """The body as it arrives; the request has no place while it waits for it."""
-
-    async def outside() -> Message:
-        return await place.without(receive())
-
-    return outside
-
-
-def _counted(receive: Receive, body_max: int) -> Receive:
-    """The body as it arrives, up to the limit: a chunked body has no length up front."""
-    seen = 0
-
-    async def counted() -> Message:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > body_max:
-            raise too_large(body_max)
-        return message
-
-    return counted
+def _wrong_length(headers: Headers, body_max: int) -> Response | None:
+    """Why the length of the body is refused."""
+    length = headers.get("content-length", "0")
+    if not length.isascii() or not length.isdigit():
+        return Problem(400, f"Content-Length {length[:40]!r} is not a number")
+    return too_large(body_max).problem() if int(length[:20]) > body_max else None
 
 
 def _hosts(scope: Scope, headers: Headers, access: Access) -> list[str]:

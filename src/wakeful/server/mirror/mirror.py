@@ -201,7 +201,7 @@ class Mirror:
 
         def read(tx: Tx) -> tuple[list[str], str | None]:
             rows = tx.schedules.page(after=after, limit=PAGE)
-            mirrored = [row.slug for row in rows if is_mirrored(row, self._which)]
+            mirrored = [row.slug for row in rows if is_mirrored(row.slug, row.definition, self._which)]
             return mirrored, rows[-1].slug if len(rows) == PAGE else None
 
         return await self._store.read(read)

@@ -117,6 +117,8 @@ class MirrorSync:
         """Sync these slugs; True: something changed in their folder. Returns those without files."""
         stored = await self._ask(slugs)
         wanted = [slug for slug, is_touched in slugs.items() if is_touched or stored[slug].texts or stored[slug].known]
+        if not wanted:
+            return list(slugs)
         known = {slug: _digests(stored[slug]) for slug in wanted}
         looked = await self._disk(lambda: self._folder.look(known))
         self._changed_since = await self._parts.store.read(last_tick) if phase == "start" else None
@@ -141,7 +143,7 @@ class MirrorSync:
             slug: Stored(
                 slug in rows,
                 render(queries.get(tx, slug, now=now, terms=self._parts.terms.value))
-                if slug in rows and is_mirrored(rows[slug], self._which)
+                if slug in rows and is_mirrored(slug, rows[slug].definition, self._which)
                 else None,
                 known[slug],
             )

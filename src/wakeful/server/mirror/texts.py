@@ -7,7 +7,6 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from wakeful.core.schedule.definition import RESERVED_SLUGS
 from wakeful.core.schedule.definition_json import READ_BACK
 from wakeful.features.schedules.views import ScheduleView
-from wakeful.ports.store import Schedule
 from wakeful.server.mirror.known import KnownText, digest_of
 
 DEFINITION: Final = "definition.json"
@@ -36,14 +35,14 @@ def render(view: ScheduleView) -> dict[str, Text]:
     }
 
 
-def is_mirrored(schedule: Schedule, which: Which) -> bool:
+def is_mirrored(slug: str, definition: str, which: Which) -> bool:
     """Whether this schedule has files: agent schedules do, unless all do. Reserved schedules are not editable."""
-    if schedule.slug in RESERVED_SLUGS:
+    if slug in RESERVED_SLUGS:
         return False
     if which == "all":
         return True
     # The cheap check first: in a large store most are not agent schedules.
-    return which == "agent" and '"prompt":' in schedule.definition and "prompt" in json.loads(schedule.definition)
+    return which == "agent" and '"prompt":' in definition and "prompt" in json.loads(definition)
 
 
 def error_name(name: str) -> str:
