@@ -14,7 +14,7 @@ from sampling import sampled
 from wakeful import every
 from wakeful.core.run.results import DONE, Done, Ending, Failed
 from wakeful.core.time.instants import HOUR, Instant
-from wakeful.engine.claiming import ClaimRequest, claim
+from wakeful.engine.claiming import claim
 from wakeful.engine.settling import Ended, settle
 from wakeful.ports.handlers import Alike, EngineHooks
 from wakeful.ports.store import Tx
@@ -121,14 +121,14 @@ def _settle(app: Bench, tx: Tx, seed: float, now: Instant, is_alike: bool) -> No
         together.append(hooks.alike(*given) if is_alike else Alike())
         return together[-1]
 
-    node_id = app.engine.node_id
-    assert node_id is not None
-    request = ClaimRequest(node_id, now, 100, "outage", True, app.engine.succession_until or 0)
+    request = app.engine.claim_request(now, 100)
+    assert request is not None
+    request = request._replace(gap_reason="outage", is_ringing=True)
     claims = [one for one in claim(tx, hooks, request).claims if not isinstance(one.job, Failed)]
     ended = [Ended(one, _draw_ending(rng)) for one in rng.sample(claims, rng.randint(1, len(claims)))]
     for one, _ in rng.sample(ended, min(len(ended), 3)):
         _meddle(tx, rng, one.run_id, one.schedule_id)
-    settled = settle(tx, hooks._replace(alike=alike), ended, node_id=node_id, now=now + 9)
+    settled = settle(tx, hooks._replace(alike=alike), ended, node_id=request.node_id, now=now + 9)
     if settled.is_plain:
         tx.lanes.free_many(settled.lanes)
     raise Undone(_dump(tx, settled), sum(len(found.claims) for found in together))
