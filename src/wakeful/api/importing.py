@@ -29,7 +29,7 @@ from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked
-from wakeful.features.schedules.takeover import await_handover, miss_before_import, take_over
+from wakeful.features.schedules.takeover import await_handover, hold_draft, miss_before_import, take_over
 from wakeful.integrations.imports.catalogue import KINDS, entries_of
 from wakeful.integrations.imports.entries import Context, Entry, SourceRefused, user_name, user_names
 from wakeful.integrations.imports.fitting import fit
@@ -44,6 +44,8 @@ from wakeful.app.bootstrap import agents_of
 
 InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs blocking work."""
+Read: TypeAlias = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
+"""Asks the store that the schedules would be written to."""
 Fitted: TypeAlias = tuple[dict[str, Any], str | None] | Invalid
 """A schedule, and how it differs from the source; or why the entry cannot become a schedule."""
 SHOWN: Final = 3
@@ -61,9 +63,10 @@ _SLOT_FIELDS: Final = (
 class Importer:
     """One app's imports."""
 
-    def __init__(self, app: "Wakeful", *, in_thread: InThread = _in_thread) -> None:
+    def __init__(self, app: "Wakeful", *, in_thread: InThread = _in_thread, read: Read | None = None) -> None:
         self._app = app
         self._in_thread = in_thread
+        self._read: Read = read or self._read_store
         self._handovers: Handovers | None = None
 
     def plug(self, parts: Parts) -> Handovers:
@@ -77,6 +80,9 @@ class Importer:
             ring_bell=parts.engine.ring_bell,
         )
         return self._handovers
+
+    async def _read_store(self, question: Callable[[Tx], Any]) -> Any:
+        return await self._app._store.read(question)
 
     async def context(self, *, is_adopting: bool = False) -> Context:
         """What reading sources depends on, for this machine."""
@@ -109,7 +115,7 @@ class Importer:
             raise Conflict(f"{kind!r} is not a kind of import; there are {', '.join(KINDS)}")
         context = context or await self.context()
         entries = await self._entries(partial(entries_of, kind, content=content, path=path, context=context), context)
-        names, stored = await self._app._store.read(lambda tx: names_of(tx, kind, [entry for entry, _ in entries]))
+        names, stored = await self._read(lambda tx: names_of(tx, kind, [entry for entry, _ in entries]))
         planned = [self._planned(entry, fitted, names, stored, context) for entry, fitted in entries]
         plan = ImportPlan(kind, planned).chosen(only, leaving)
         return replace(plan, entries=await self._without_refused(plan.entries, context.now))
@@ -139,7 +145,7 @@ class Importer:
             }
             return {slug: refusal for slug, refusal in refusals.items() if refusal is not None}
 
-        refusals = await self._app._store.read(ask)
+        refusals = await self._read(ask)
         new_slots = [one.slug for one in entries if one.action == "create" and one.entry.becomes == "slot"]
         refusals |= await self._slots_without_room(new_slots) if new_slots else {}
         return [
@@ -149,7 +155,7 @@ class Importer:
 
     async def _slots_without_room(self, slugs: Sequence[str | None]) -> dict[str, Invalid]:
         """Slots beyond the limit of the settings."""
-        room, most = await self._app._store.read(self._app._quota().commands.room)
+        room, most = await self._read(self._app._quota().commands.room)
         text = (
             f"quota.slots_max is {most}, and there is room for {room} more; raise it, or leave some out with --except"
         )
@@ -205,7 +211,9 @@ class Importer:
             miss_before_import(tx, slug, entry.last_run, now=now)
         if entry.session is not None:
             commands.adopt_session(tx, slug, entry.session)
-        if entry.is_paused:
+        if entry.draft is not None:
+            hold_draft(tx, slug, entry.draft, now=now)
+        elif entry.is_paused:
             commands.pause(tx, slug, hooks=self._app._open.hooks, now=now)
 
     def _begin_slot(self, tx: Tx, planned: PlannedEntry, now: Instant, *, is_handed: bool) -> None:
@@ -313,7 +321,7 @@ def _fit_all(entries: Sequence[Entry], context: Context, is_late: threading.Even
 def _fitted(entry: Entry, context: Context) -> Fitted:
     if entry.refused is not None:
         return dict(entry.schedule), None
-    missing = unrunnable(entry, context)
+    missing = unrunnable(entry, context) if entry.draft is None else None
     if missing is not None:
         return Invalid(FieldError("", missing))
     if entry.times is None:

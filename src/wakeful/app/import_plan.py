@@ -29,7 +29,8 @@ class ImportEntry:
     source_next: Annotated[Sequence[At], "its next times by the rules of the source"]
     next: Annotated[Sequence[At], "its next times here"]
     not_carried: Annotated[Sequence[str], "names of what is not carried over"]
-    notes: Annotated[Sequence[str], "what to do about some of them"]
+    notes: Annotated[Sequence[str], "what means something else here, and what to do about it, a sentence each"]
+    draft: Annotated[str | None, "why it is created disabled: what to do before it can run"]
     reason: Annotated[str | None, "why it is refused"]
 
 
@@ -81,7 +82,8 @@ class PlannedEntry:
             source_next=self.source_times,
             next=self.our_times,
             not_carried=[text.partition(" (")[0] for text in entry.not_carried],
-            notes=[text for text in entry.not_carried if " (" in text],
+            notes=[*entry.notes, *(text for text in entry.not_carried if " (" in text)],
+            draft=entry.draft,
             reason=self.reason,
         )
 
@@ -127,8 +129,12 @@ class ImportPlan:
 def _switchable(planned: PlannedEntry) -> PlannedEntry:
     """Refuse what would run twice: in its source, which cannot be switched off from here, and in Wakeful."""
     entry = planned.entry
-    if planned.action == "refused" or entry.off is not None or entry.is_paused:
+    is_safe = entry.draft is None and (entry.off is not None or entry.is_paused)
+    if planned.action == "refused" or is_safe:
         return planned
+    if entry.draft is not None:
+        reason = f"it would be a draft here ({entry.draft}), so its source stays on: import it without --disable-source"
+        return replace(planned, action="refused", reason=reason)
     reason = f"it cannot be switched off from here: import it without --disable-source, and {entry.by_hand}"
     return replace(planned, action="refused", reason=reason)
 

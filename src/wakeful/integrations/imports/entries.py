@@ -88,11 +88,13 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     times: SourceTimes | None = None
     not_carried: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what means something else here, a sentence each
     last_run: Instant | None = None
     is_paused: bool = False
     session: str | None = None
     refused: str | None = None
     is_skipped: bool = False  # not the user's job; reported, and left alone
+    draft: str | None = None  # what a person has to do before it can run; it is created disabled
     off: Off | None = None
     by_hand: str = "switch it off there"  # what to do without an `off`
     key: str | None = None  # a slot's secret, which goes into a private file
