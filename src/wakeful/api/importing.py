@@ -271,8 +271,10 @@ class Importer:
         )
         if problem is None and ours != theirs:
             problem = "the limits of this daemon change its times; see every_min in [limits]"
-        if problem is not None:
+        if problem is not None and entry.draft is None:
             return replace(shown, action="refused", reason=problem)
+        if problem is not None:  # a person looks at a draft before it runs
+            shown = replace(shown, entry=replace(entry, notes=(*entry.notes, problem)))
         digest = _digest(written)
         origin = names.known.get((entry.place, entry.ref))
         action: Action = "create"

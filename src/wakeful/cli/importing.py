@@ -14,7 +14,8 @@ from wakeful.cli.invocation import Invocation, command, end
 from wakeful.cli.render import json_out, note, say
 
 KINDS: Final = (
-    "crontab", "systemd", "openclaw", "hermes", "claude", "codex", "caco", "openalice", "glm-tray", "kubernetes",
+    "crontab", "systemd", "at", "launchd", "openclaw", "hermes", "claude", "claude-code", "codex", "apscheduler",
+    "celery-beat", "airflow", "github-actions", "n8n", "home-assistant", "kubernetes", "caco", "openalice", "glm-tray",
 )  # fmt: skip
 IMPORT_TIMEOUT: Final = 600.0
 _DONE: Final = {"create": "created", "update": "updated"}

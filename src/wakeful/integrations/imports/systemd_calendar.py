@@ -5,13 +5,14 @@ skipped; a repeated one counts once.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, Final
 
 from wakeful.core.errors import Invalid
 from wakeful.core.time.zones import check_zone
+from wakeful.integrations.imports.cron_text import cron_text, with_days
 from wakeful.integrations.imports.entries import refuse
 from wakeful.integrations.imports.wall_rules import WallRules
 
@@ -34,7 +35,6 @@ _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "sat
 _TIME: Final = re.compile(r"([^:\s]+):([^:\s]+)(?::([^:\s]+))?")
 _DATE: Final = re.compile(r"(?:([^-~\s]+)-)?([^-~\s]+)([-~])([^-~\s]+)")
 _PART: Final = re.compile(r"(\d{1,4})(?:\.\.(\d{1,4}))?(?:/(\d{1,4}))?")
-_WEEKS: Final = {tuple(range(7 * n - 6, min(7 * n, 31) + 1)): n for n in range(1, 6)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +83,7 @@ class Calendar:
         """The expression as a schedule; refused if cron cannot express it."""
         if self.years is not None:
             return self._once()
-        day, weekday = self._days()
-        fields = [_list(self.minutes, 60), _list(self.hours, 24), day, _list(self.months, 12, low=1), weekday]
-        if self.seconds != {0}:
-            fields.insert(0, _list(self.seconds, 60))
-        return {"type": "cron", "expression": " ".join(fields), "timezone": self.zone}
+        return {"type": "cron", "expression": self._expression(), "timezone": self.zone}
 
     def _once(self) -> dict[str, Any]:
         sets = (self.years, self.months, self.days, self.hours, self.minutes, self.seconds)
@@ -97,26 +93,18 @@ class Calendar:
         at = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
         return {"type": "once", "at": at, "timezone": self.zone}
 
-    def _days(self) -> tuple[str, str]:
-        """The day and weekday fields of cron."""
-        weekdays = None if self.weekdays is None else sorted((day + 1) % 7 for day in self.weekdays)
-        named = "*" if weekdays is None else ",".join(map(str, weekdays))
-        if self.days is None:
-            return "*", named
-        days = tuple(sorted(self.days))
-        if self.is_from_end:
-            if days == (1,) and weekdays is None:
-                return "L", "*"
-            if days == tuple(range(1, 8)) and weekdays is not None:
-                return "*", ",".join(f"{day}L" for day in weekdays)
+    def _expression(self) -> str:
+        weekdays = None if self.weekdays is None else {(day + 1) % 7 for day in self.weekdays}
+        if not self.is_from_end or self.days is None:
+            return self._cron(self.days, weekdays)
+        if self.days == {1} and weekdays is None:
+            return with_days(self._cron(None, None), "L", "*")
+        if self.days != set(range(1, 8)) or weekdays is None:
             refuse(f"'{self.text}' counts days from the end of the month in a way that cron cannot express")
-        if weekdays is None:
-            return ",".join(map(str, days)), "*"
-        if days in _WEEKS:
-            return "*", ",".join(f"{day}#{_WEEKS[days]}" for day in weekdays)
-        if 1 not in days:
-            refuse(f"'{self.text}' needs a weekday and a date at once, which cron cannot express")
-        return ",".join(["*/31", *map(str, days[1:])]), named  # a day field that begins with `*`: both must match
+        return with_days(self._cron(None, None), "*", ",".join(f"{day}L" for day in sorted(weekdays)))
+
+    def _cron(self, days: frozenset[int] | None, weekdays: set[int] | None) -> str:
+        return cron_text(self.minutes, self.hours, days, self.months, weekdays, seconds=self.seconds, source=self.text)
 
 
 def parse_calendar(text: str, zone: str) -> Calendar:
@@ -207,19 +195,6 @@ def _set(
             refuse(f"'{text}': '{term[:80]}' is out of range")
         values.update(range(start, end + 1, step))
     return frozenset(values)
-
-
-def _list(values: Iterable[int] | None, size: int, *, low: int = 0) -> str:
-    """A cron field for these values."""
-    if values is None:
-        return "*"
-    numbers = sorted(values)
-    if len(numbers) == size:
-        return "*"
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
-    if len(numbers) > 3 and numbers == list(range(low, low + size, step)):
-        return f"*/{step}"
-    return ",".join(map(str, numbers))
 
 
 def _length(day: date) -> int:
