@@ -58,7 +58,8 @@ def test_the_plan_is_the_daemons(cli: Cli, machine: Machine) -> None:
         assert list(plans(cli, machine)) == dry
     actions = [[entry["action"] for entry in plan["entries"]] for plan in dry]
     assert actions == [["create", "refused", "refused"], ["create", "refused", "refused", "create"]]
-    assert "no-such-program" in dry[0]["entries"][1]["reason"] and dry[0]["entries"][0]["sourceNext"]
+    missing = dry[0]["entries"][1]
+    assert "no-such-program" in missing["reason"] and len(missing["next"]) == len(missing["sourceNext"]) == 3
     other = Cli(cli.home.with_name("other"))
     said = other.ask("import", "crontab", str(machine.folder / "table"), **machine.environ)
     assert "1 create, 2 refused" in said.out and "no daemon is running" in said.err
@@ -76,6 +77,34 @@ def test_what_was_imported_before_is_known(cli: Cli, machine: Machine) -> None:
     again = table.with_name("again")
     again.write_text(TABLE)
     assert "create  backup-photos-2" in cli.ask("import", "crontab", str(again), **machine.environ).out
+
+
+JOBS = """{"jobs": [
+  {"id": "a", "name": "often", "prompt": "Look", "schedule": {"kind": "interval", "minutes": 20}},
+  {"id": "b", "name": "oftener", "prompt": "Look", "schedule": {"kind": "cron", "expr": "*/10 * * * *"}},
+  {"id": "c", "name": "daily", "prompt": "Look", "schedule": {"kind": "cron", "expr": "0 9 * * *"}}
+]}"""
+
+
+def test_a_limit_that_refuses_entries_is_named_once_and_can_be_lowered(cli: Cli, machine: Machine) -> None:
+    """The value that all entries need; a plan with it changes nothing, and --apply writes it into the settings."""
+    jobs = str(machine.folder / "jobs.json")
+    Path(jobs).write_text(JOBS)
+    settings = cli.home / "wakeful.toml"
+    before = settings.read_text()
+    offer = "2 entries run more often than limits.agent_interval_min allows: add --agent-interval-min 10m to lower it"
+    with daemon(cli.home, environ=machine.environ):
+        said = cli.ask("-o", "json", "import", "hermes", jobs)
+        assert said.json["limits"] == [{"setting": "limits.agent_interval_min", "refused": 2, "needed": "10m"}]
+        assert said.json["entries"][0]["next"] and said.json["entries"][0]["sourceNext"]  # shown although refused
+        assert offer in cli.ask("import", "hermes", jobs).out.replace("\n", " ")
+        said = cli.ask("import", "hermes", jobs, "--agent-interval-min", "10m", **machine.environ)
+        assert "3 create" in said.out and settings.read_text() == before
+        said = cli.ask("import", "hermes", jobs, "--agent-interval-min", "10m", "--apply")
+        assert "3 created" in said.out and "limits.agent_interval_min is 10m now" in said.err
+    assert settings.read_text().startswith(before) and 'agent_interval_min = "10m"' in settings.read_text()
+    said = cli.ask("import", "hermes", jobs, "--agent-interval-min", "soon")
+    assert said.code == 2 and "--agent-interval-min" in said.err
 
 
 def test_only_a_plan_needs_no_daemon(cli: Cli, machine: Machine) -> None:

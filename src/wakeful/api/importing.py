@@ -23,12 +23,14 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_instant
-from wakeful.core.time.timing import Once, next_n
+from wakeful.core.time.spacing import shortest_gap
+from wakeful.core.time.timing import Once, next_n, resolve
+from wakeful.core.time.timing_json import read_timing
 from wakeful.core.time.timing_words import describe
 from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import Checked
+from wakeful.features.schedules.checks import MINIMUM_INTERVAL, Checked
 from wakeful.features.schedules.takeover import await_handover, hold_draft, miss_before_import, take_over
 from wakeful.integrations.imports.catalogue import KINDS, entries_of
 from wakeful.integrations.imports.entries import Context, Entry, SourceRefused, user_name, user_names
@@ -252,7 +254,7 @@ class Importer:
     ) -> PlannedEntry:
         if entry.refused is not None:
             reason = f"skipped: {entry.refused}" if entry.is_skipped else entry.refused
-            return PlannedEntry(entry, None, "refused", reason=reason)
+            return _with_times(PlannedEntry(entry, None, "refused", reason=reason), fitted, context)
         slug = names.slug_for(entry)
         if entry.becomes == "slot":
             return self._planned_slot(entry, slug, names)
@@ -263,7 +265,8 @@ class Importer:
             written = {"slug": slug, "schedule": schedule, **entry.action, **entry.options}
             definition = self._app._checked(slug, written)
         except Invalid as invalid:
-            return PlannedEntry(entry, slug, "refused", reason=str(invalid))
+            refused = PlannedEntry(entry, slug, "refused", reason=str(invalid), too_often=_too_often(entry, invalid))
+            return _with_times(refused, fitted, context)
         ours = tuple(next_n(definition.timing, context.now, SHOWN))
         theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
         shown = PlannedEntry(
@@ -299,6 +302,27 @@ class Importer:
         return shown
 
 
+def _with_times(planned: PlannedEntry, fitted: Fitted, context: Context) -> PlannedEntry:
+    """A refused entry with its times, if it has some: whatever is wrong with it, the timing can be compared."""
+    entry = planned.entry
+    if not entry.schedule or isinstance(fitted, Invalid):
+        return planned
+    try:
+        timing = resolve(read_timing(fitted[0]), now=context.now, default_zone=context.zone)
+        ours = tuple(next_n(timing, context.now, SHOWN))
+        theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
+        return replace(planned, words=describe(timing), source_times=theirs, our_times=ours)
+    except Invalid:
+        return planned
+
+
+def _too_often(entry: Entry, invalid: Invalid) -> Duration | None:
+    """The interval of an entry that is refused for it alone."""
+    if not all(error.message.startswith(MINIMUM_INTERVAL) for error in invalid.errors):
+        return None
+    return shortest_gap(resolve(read_timing(entry.schedule), now=0, default_zone="UTC"))
+
+
 def _refused(planned: PlannedEntry, refusal: Invalid, now: Instant) -> PlannedEntry:
     timing = None if planned.checked is None else planned.checked.timing
     at = timing.at if isinstance(timing, Once) else None
@@ -321,17 +345,15 @@ def _fit_all(entries: Sequence[Entry], context: Context, is_late: threading.Even
 
 
 def _fitted(entry: Entry, context: Context) -> Fitted:
-    if entry.refused is not None:
-        return dict(entry.schedule), None
-    missing = unrunnable(entry, context) if entry.draft is None else None
-    if missing is not None:
-        return Invalid(FieldError("", missing))
+    is_checked = entry.refused is None and entry.draft is None
+    missing = unrunnable(entry, context) if is_checked else None
     if entry.times is None:
-        return dict(entry.schedule), None
+        return dict(entry.schedule), missing
     try:
-        return fit(entry.schedule, entry.times, now=context.now)
+        schedule, problem = fit(entry.schedule, entry.times, now=context.now)
+        return schedule, missing or problem
     except Invalid as invalid:
-        return invalid
+        return invalid if missing is None else Invalid(FieldError("", missing))
 
 
 def _handover_state(row: Handover) -> HandoverState:

@@ -3,15 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
 from wakeful.core.returned import At
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import Duration, Instant, format_duration
 from wakeful.integrations.imports.entries import Entry, masked_json
 
+AGENT_INTERVAL: Final = "limits.agent_interval_min"
+"""The setting that refuses what prompts an agent too often."""
 Action: TypeAlias = Literal["create", "update", "unchanged", "refused"]
 
 
@@ -35,6 +37,15 @@ class ImportEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportLimit:
+    """A limit of the settings that refuses entries."""
+
+    setting: Annotated[str, "such as `limits.agent_interval_min`"]
+    refused: Annotated[int, "how many entries it refuses"]
+    needed: Annotated[str, "with this value, none"]
+
+
+@dataclass(frozen=True, slots=True)
 class HandoverState:
     """A takeover: when it happens, and how far it is."""
 
@@ -52,6 +63,7 @@ class Imported:
     applied: bool
     entries: Sequence[ImportEntry]
     handover: HandoverState | None
+    limits: Annotated[Sequence[ImportLimit], "that refuse entries; lowered, the entries can be imported"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +80,7 @@ class PlannedEntry:
     reason: str | None = None
     digest: str = ""
     checked: Definition | None = None  # of a schedule that can be written
+    too_often: Duration | None = None  # its interval, if that is why it is refused
 
     def view(self) -> ImportEntry:
         entry = self.entry
@@ -99,7 +112,9 @@ class ImportPlan:
     left: Sequence[PlannedEntry] = ()  # entries that were not chosen
 
     def view(self) -> Imported:
-        return Imported(self.kind, self.is_applied, [planned.view() for planned in self.entries], self.handover)
+        gaps = [planned.too_often for planned in self.entries if planned.too_often is not None]
+        limits = [ImportLimit(AGENT_INTERVAL, len(gaps), format_duration(min(gaps)))] if gaps else []
+        return Imported(self.kind, self.is_applied, [planned.view() for planned in self.entries], self.handover, limits)
 
     def handed_over(self) -> "ImportPlan":
         """The plan of a handover: entries that cannot be switched off in their source, or only together with others

@@ -36,7 +36,7 @@ def source_of(home: Path) -> Source:
     try:
         return find(home)
     except NoDaemon as missing:
-        if not is_free(home):
+        if not _is_free(home):
             raise  # starting, or not responding
         stored = StoredHome(home, missing)
     note(f"wakeful: no daemon is running{stored.meaning}; read from {stored.where}")
@@ -44,8 +44,7 @@ def source_of(home: Path) -> Source:
     return stored
 
 
-def is_free(home: Path) -> bool:
-    """Whether no daemon holds this home, not even one that is starting or does not respond."""
+def _is_free(home: Path) -> bool:
     from wakeful.server.daemon.home import holder_of
 
     return holder_of(home) is None

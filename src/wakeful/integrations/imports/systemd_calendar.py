@@ -5,8 +5,8 @@ skipped; a repeated one counts once.
 """
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -35,6 +35,11 @@ _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "sat
 _TIME: Final = re.compile(r"([^:\s]+):([^:\s]+)(?::([^:\s]+))?")
 _DATE: Final = re.compile(r"(?:([^-~\s]+)-)?([^-~\s]+)([-~])([^-~\s]+)")
 _PART: Final = re.compile(r"(\d{1,4})(?:\.\.(\d{1,4}))?(?:/(\d{1,4}))?")
+
+
+_TIMES_MAX: Final = 48
+"""Times of day that are still readable as a list."""
+_JOINABLE: Final = ("weekdays", "years", "months", "days", "hours", "minutes", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,25 @@ class Calendar:
             other.hours <= self.hours and other.minutes <= self.minutes and other.seconds <= self.seconds
         )
 
+    def joined(self, other: "Calendar") -> "Calendar | None":
+        """The expression that includes the times of both, and no other; None if there is none. They may differ in one
+        field only."""
+        if self.zone != other.zone or self.is_from_end != other.is_from_end:
+            return None
+        differing = [name for name in _JOINABLE if getattr(self, name) != getattr(other, name)]
+        if len(differing) != 1:
+            return None
+        mine, theirs = getattr(self, differing[0]), getattr(other, differing[0])
+        if mine is None or theirs is None:
+            return None
+        changes: dict[str, Any] = {differing[0]: mine | theirs, "text": f"{self.text}; {other.text}"}
+        return replace(self, **changes)
+
+    @property
+    def is_daily(self) -> bool:
+        """Whether it matches every day."""
+        return self.weekdays is None and self.years is None and self.months is None and self.days is None
+
     def schedule(self) -> dict[str, Any]:
         """The expression as a schedule; refused if cron cannot express it."""
         if self.years is not None:
@@ -105,6 +129,34 @@ class Calendar:
 
     def _cron(self, days: frozenset[int] | None, weekdays: set[int] | None) -> str:
         return cron_text(self.minutes, self.hours, days, self.months, weekdays, seconds=self.seconds, source=self.text)
+
+
+def joined_calendars(calendars: Sequence[Calendar]) -> list[Calendar]:
+    """The same times in as few expressions as possible."""
+    kept: list[Calendar] = []
+    for calendar in calendars:
+        for number, other in enumerate(kept):
+            both = other.joined(calendar)
+            if both is not None:
+                kept[number] = both
+                break
+        else:
+            kept.append(calendar)
+    return kept if len(kept) == len(calendars) else joined_calendars(kept)
+
+
+def daily_times(calendars: Sequence[Calendar]) -> tuple[dict[str, Any], WallRules] | None:
+    """Several expressions for every day as one list of times of day; None if one of them is for some days, or has
+    seconds."""
+    zone = calendars[0].zone
+    if not all(calendar.is_daily and calendar.seconds == {0} and calendar.zone == zone for calendar in calendars):
+        return None
+    seconds = sorted({second for calendar in calendars for second in calendar.times.seconds})
+    texts = [f"{second // 3600:02}:{second // 60 % 60:02}" for second in seconds]
+    if len(texts) > _TIMES_MAX:
+        return None
+    rules = WallRules(zone, calendars[0].matches_day, tuple(seconds), "skip", "once")
+    return {"type": "times", "times": texts, "timezone": zone}, rules
 
 
 def parse_calendar(text: str, zone: str) -> Calendar:
