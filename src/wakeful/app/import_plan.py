@@ -33,6 +33,7 @@ class ImportEntry:
     not_carried: Annotated[Sequence[str], "names of what is not carried over"]
     notes: Annotated[Sequence[str], "what means something else here, and what to do about it, a sentence each"]
     draft: Annotated[str | None, "why it is created disabled: what to do before it can run"]
+    settings: Annotated[str | None, "lines for wakeful.toml, for what is a setting here"]
     reason: Annotated[str | None, "why it is refused"]
 
 
@@ -97,6 +98,7 @@ class PlannedEntry:
             not_carried=[text.partition(" (")[0] for text in entry.not_carried],
             notes=[*entry.notes, *(text for text in entry.not_carried if " (" in text)],
             draft=entry.draft,
+            settings=entry.settings,
             reason=self.reason,
         )
 

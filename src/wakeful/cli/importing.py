@@ -201,6 +201,8 @@ def _show_entry(entry: Mapping[str, Any], is_applied: bool) -> None:
         say(f"    not carried over: {', '.join(explained.get(name, name) for name in entry['notCarried'])}")
     if entry["reason"]:
         say(f"    {entry['reason']}")
+    for line in (entry["settings"] or "").splitlines():
+        say(f"      {line}")
 
 
 def _at(text: str) -> str:

@@ -94,6 +94,7 @@ class Entry:
     session: str | None = None
     refused: str | None = None
     is_skipped: bool = False  # not the user's job; reported, and left alone
+    settings: str | None = None  # lines for wakeful.toml
     draft: str | None = None  # what a person has to do before it can run; it is created disabled
     off: Off | None = None
     by_hand: str = "switch it off there"  # what to do without an `off`
@@ -122,6 +123,8 @@ _SECRETS: Final = (
 _SECRET_FIELD: Final = re.compile(
     r"(?i)(token|secret|passwd|auth|authorization|x?-?api[-_]?key|.*(apikey|token|secret))"
 )
+_NO_SECRETS: Final = frozenset({"acktoken", "ack_token", "ack-token"})
+"""A text in replies that says that there is nothing to report."""
 _ASSIGNED: Final = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)(\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s;'\"]+)")
 
 
@@ -154,6 +157,8 @@ def masked_json(value: Any, name: str = "") -> Any:
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable or a field of this name holds a secret."""
+    if name.lower() in _NO_SECRETS:
+        return False
     return is_secret_variable(name.upper()) or _SECRET_FIELD.fullmatch(name) is not None
 
 
