@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from moving.kit import CORPUS, STARTS, ZONES, read, year_of
+from moving.kit import CORPUS, STARTS, ZONES, read
 from wakeful.core.errors import Invalid
-from wakeful.core.time.instants import DAY
 from wakeful.core.time.timing import next_n, resolve
 from wakeful.core.time.timing_json import read_timing
-from wakeful.integrations.imports.entries import EntryRefused, SourceRefused
+from wakeful.integrations.imports.entries import Entry, EntryRefused, SourceRefused
 from wakeful.integrations.imports.fitting import fit
 from wakeful.integrations.imports.systemd_calendar import parse_calendar
 
@@ -90,9 +89,10 @@ def test_the_lines_of_a_timer_are_one_schedule_if_one_has_their_times(
     write(tmp_path, a__timer=f"[Timer]\n{text}", a__service="[Service]\nExecStart=/bin/true\n")
     entries = read("systemd", tmp_path)
     assert len(entries) == count and len({entry.options.get("lane") for entry in entries}) == 1
-    ours = sorted(at for entry in entries for at in year_of(entry))
-    told = oracle(lines, "Europe/Berlin", STARTS[0], 18_000)
-    assert ours == sorted({at for times in told.values() for at in times if at <= STARTS[0] + 365 * DAY})
+    for start in (STARTS[1], STARTS[4]):  # a day before the clock goes back, and forward
+        told = oracle(lines, "Europe/Berlin", start, 100)
+        theirs = sorted({at for times in told.values() for at in times})[:100]
+        assert theirs == sorted(at for entry in entries for at in next_times(entry, start))[:100]
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,13 @@ def test_a_missing_program_does_not_hide_the_times(tmp_path: Path) -> None:
     (entry,) = read("systemd", tmp_path)
     assert "a.service is not next to it" in str(entry.refused)
     assert entry.schedule["expression"] == "0 9 * * 1" and entry.times is not None
+
+
+def next_times(entry: Entry, start: int) -> Sequence[int]:
+    assert entry.times is not None
+    schedule, problem = fit(entry.schedule, entry.times, now=start)
+    assert problem is None, problem
+    return next_n(resolve(read_timing(schedule), now=start, default_zone="UTC"), start, 100)
 
 
 def test_a_single_time_that_does_not_exist_differs() -> None:

@@ -224,7 +224,7 @@ def _action(
 
 
 def _service(service: Unit, stem: str, context: Context) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    variables = _environment(service)
+    variables = _environment(service, stem, context)
     env, secret = split_environment(variables)
     lines = [*service.all("Service", "ExecStartPre"), *service.all("Service", "ExecStart")]
     lines += service.all("Service", "ExecStartPost")
@@ -252,13 +252,14 @@ def _service(service: Unit, stem: str, context: Context) -> tuple[dict[str, Any]
     return {"command": command}, dropped, {"timeout": "1d" if limit == "infinity" else format_duration(span(limit))}
 
 
-def _environment(service: Unit) -> dict[str, str]:
+def _environment(service: Unit, stem: str, context: Context) -> dict[str, str]:
     variables: dict[str, str] = {}
     for line in service.all("Service", "Environment"):
         try:
             words = shlex.split(line)
         except ValueError:
             refuse(f"Environment={masked(line)[:80]} cannot be read")
+        words = [_specified(word, service.name, stem, context) for word in words]
         variables.update((name, value) for name, equals, value in (word.partition("=") for word in words) if equals)
     return variables
 
