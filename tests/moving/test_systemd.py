@@ -14,7 +14,7 @@ from moving.kit import CORPUS, STARTS, ZONES, read
 from wakeful.core.errors import Invalid
 from wakeful.core.time.timing import next_n, resolve
 from wakeful.core.time.timing_json import read_timing
-from wakeful.integrations.imports.entries import EntryRefused, SourceRefused
+from wakeful.integrations.imports.entries import Entry, EntryRefused, SourceRefused
 from wakeful.integrations.imports.fitting import fit
 from wakeful.integrations.imports.systemd_calendar import parse_calendar
 
@@ -69,6 +69,65 @@ def compare(lines: list[str], zone: str, starts: Sequence[int]) -> None:
             assert list(next_n(timing, start, count)) == expected[line], (line, schedule)
 
 
+@needs_oracle
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        (["Mon 9:00", "Wed,Fri 9:00"], 1),
+        (["*:00", "*:30"], 1),
+        (["9:00", "17:30", "23:05"], 1),
+        (["*-01-01 6:00", "*-07-01 6:00"], 1),
+        (["*-*-01 6:00", "*-*-15 6:00", "*-*-01 18:00", "*-*-15 18:00"], 1),
+        (["Mon..Fri 9:00", "Sat 11:00"], 2),
+    ],
+)
+def test_the_lines_of_a_timer_are_one_schedule_if_one_has_their_times(
+    lines: list[str], count: int, tmp_path: Path
+) -> None:
+    """Every time of each line, once; across both changes of the clock."""
+    text = "".join(f"OnCalendar={line}\n" for line in lines)
+    write(tmp_path, a__timer=f"[Timer]\n{text}", a__service="[Service]\nExecStart=/bin/true\n")
+    entries = read("systemd", tmp_path)
+    assert len(entries) == count and len({entry.options.get("lane") for entry in entries}) == 1
+    for start in (STARTS[1], STARTS[4]):  # a day before the clock goes back, and forward
+        told = oracle(lines, "Europe/Berlin", start, 100)
+        theirs = sorted({at for times in told.values() for at in times})[:100]
+        assert theirs == sorted(at for entry in entries for at in next_times(entry, start))[:100]
+
+
+@pytest.mark.parametrize(
+    ("settings", "stagger", "is_noted"),
+    [
+        ("RandomizedDelaySec=10min\n", "10m", True),
+        ("RandomizedDelaySec=10min\nFixedRandomDelay=true\n", "10m", False),
+        ("AccuracySec=1h\n", "1h", False),
+        ("RandomizedDelaySec=10min\nAccuracySec=1h\n", "1h10m", True),
+        ("AccuracySec=1us\n", None, False),
+        ("RandomizedDelaySec=0\n", None, False),
+    ],
+)
+def test_how_late_a_timer_may_be(settings: str, stagger: str | None, is_noted: bool, tmp_path: Path) -> None:
+    """AccuracySec and a fixed delay are the same part of the window each time, as stagger is; a random one is not."""
+    write(tmp_path, a__timer=f"[Timer]\nOnCalendar=daily\n{settings}", a__service="[Service]\nExecStart=/bin/true\n")
+    (entry,) = read("systemd", tmp_path)
+    assert entry.options.get("stagger") == stagger and bool(entry.notes) == is_noted and entry.not_carried == ()
+
+
+def test_a_missing_program_does_not_hide_the_times(tmp_path: Path) -> None:
+    """Nor does a missing service: the entry is refused, and its times can be compared."""
+    write(tmp_path, a__timer="[Timer]\nOnCalendar=Mon 9:00\n")
+    (entry,) = read("systemd", tmp_path)
+    assert "a.service is not next to it" in str(entry.refused)
+    assert entry.schedule["expression"] == "0 9 * * 1" and entry.times is not None
+
+
+def next_times(entry: Entry, start: int) -> Sequence[int]:
+    assert entry.times is not None
+    schedule, problem = fit(entry.schedule, entry.times, now=start)
+    assert problem is None, problem
+    return next_n(resolve(read_timing(schedule), now=start, default_zone="UTC"), start, 100)
+
+
 def test_a_single_time_that_does_not_exist_differs() -> None:
     """systemd never runs it; we would, right after the gap. So it is refused, with the time."""
     calendar = parse_calendar("2027-03-28 02:15", "Europe/Berlin")
@@ -117,7 +176,7 @@ def test_a_timer_with_its_service(tmp_path: Path) -> None:
     ]  # fmt: skip
     assert command["env"] == {"LANG": "C", "GREETING": "hello world"} and command["passEnv"] == ["DB_PASSWORD"]
     assert command["cwd"] == "/home/me"
-    assert {"AccuracySec", "EnvironmentFile"} <= set(weekdays.not_carried)
+    assert "EnvironmentFile" in weekdays.not_carried and "at random" in weekdays.notes[0]
     (adopted, _) = read("systemd", tmp_path, is_adopting=True)
     assert adopted.action["command"]["argv"] == ["systemctl", "--user", "start", "backup.service"]
 

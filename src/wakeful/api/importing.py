@@ -23,13 +23,15 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_instant
-from wakeful.core.time.timing import Once, next_n
+from wakeful.core.time.spacing import shortest_gap
+from wakeful.core.time.timing import Once, next_n, resolve
+from wakeful.core.time.timing_json import read_timing
 from wakeful.core.time.timing_words import describe
 from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import Checked, refusal_of
-from wakeful.features.schedules.takeover import await_handover, miss_before_import, take_over
+from wakeful.features.schedules.checks import MINIMUM_INTERVAL, Checked, refusal_of
+from wakeful.features.schedules.takeover import await_handover, hold_draft, miss_before_import, take_over
 from wakeful.integrations.imports.catalogue import KINDS, entries_of
 from wakeful.integrations.imports.entries import Context, Entry, SourceRefused, user_name, user_names
 from wakeful.integrations.imports.fitting import fit
@@ -44,6 +46,8 @@ from wakeful.app.bootstrap import agents_of
 
 InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs blocking work."""
+Read: TypeAlias = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
+"""Asks the store that the schedules would be written to."""
 Fitted: TypeAlias = tuple[dict[str, Any], str | None] | Invalid
 """A schedule, and how it differs from the source; or why the entry cannot become a schedule."""
 SHOWN: Final = 3
@@ -61,9 +65,10 @@ _SLOT_FIELDS: Final = (
 class Importer:
     """One app's imports."""
 
-    def __init__(self, app: "Wakeful", *, in_thread: InThread = _in_thread) -> None:
+    def __init__(self, app: "Wakeful", *, in_thread: InThread = _in_thread, read: Read | None = None) -> None:
         self._app = app
         self._in_thread = in_thread
+        self._read: Read = read or self._read_store
         self._handovers: Handovers | None = None
 
     def plug(self, parts: Parts) -> Handovers:
@@ -77,6 +82,9 @@ class Importer:
             ring_bell=parts.engine.ring_bell,
         )
         return self._handovers
+
+    async def _read_store(self, question: Callable[[Tx], Any]) -> Any:
+        return await self._app._store.read(question)
 
     async def context(self, *, is_adopting: bool = False) -> Context:
         """What reading sources depends on, for this machine."""
@@ -109,7 +117,7 @@ class Importer:
             raise Conflict(f"{kind!r} is not a kind of import; there are {', '.join(KINDS)}")
         context = context or await self.context()
         entries = await self._entries(partial(entries_of, kind, content=content, path=path, context=context), context)
-        names, stored = await self._app._store.read(lambda tx: names_of(tx, kind, [entry for entry, _ in entries]))
+        names, stored = await self._read(lambda tx: names_of(tx, kind, [entry for entry, _ in entries]))
         planned = [self._planned(entry, fitted, names, stored, context) for entry, fitted in entries]
         plan = ImportPlan(kind, planned).chosen(only, leaving)
         return replace(plan, entries=await self._without_refused(plan.entries, context.now))
@@ -139,7 +147,7 @@ class Importer:
             }
             return {slug: refusal for slug, refusal in refusals.items() if refusal is not None}
 
-        refusals = await self._app._store.read(ask)
+        refusals = await self._read(ask)
         new_slots = [one.slug for one in entries if one.action == "create" and one.entry.becomes == "slot"]
         refusals |= await self._slots_without_room(new_slots) if new_slots else {}
         return [
@@ -149,7 +157,7 @@ class Importer:
 
     async def _slots_without_room(self, slugs: Sequence[str | None]) -> dict[str, Invalid]:
         """Slots beyond the limit of the settings."""
-        room, most = await self._app._store.read(self._app._quota().commands.room)
+        room, most = await self._read(self._app._quota().commands.room)
         text = (
             f"quota.slots_max is {most}, and there is room for {room} more; raise it, or leave some out with --except"
         )
@@ -205,7 +213,9 @@ class Importer:
             miss_before_import(tx, slug, entry.last_run, now=now)
         if entry.session is not None:
             commands.adopt_session(tx, slug, entry.session)
-        if entry.is_paused:
+        if entry.draft is not None:
+            hold_draft(tx, slug, entry.draft, now=now)
+        elif entry.is_paused:
             commands.pause(tx, slug, hooks=self._app._open.hooks, now=now)
 
     def _begin_slot(self, tx: Tx, planned: PlannedEntry, now: Instant, *, is_handed: bool) -> None:
@@ -244,7 +254,7 @@ class Importer:
     ) -> PlannedEntry:
         if entry.refused is not None:
             reason = f"skipped: {entry.refused}" if entry.is_skipped else entry.refused
-            return PlannedEntry(entry, None, "refused", reason=reason)
+            return _with_times(PlannedEntry(entry, None, "refused", reason=reason), fitted, context)
         slug = names.slug_for(entry)
         if entry.becomes == "slot":
             return self._planned_slot(entry, slug, names)
@@ -255,7 +265,8 @@ class Importer:
             written = {"slug": slug, "schedule": schedule, **entry.action, **entry.options}
             definition = self._app._checked(slug, written)
         except Invalid as invalid:
-            return PlannedEntry(entry, slug, "refused", reason=str(invalid))
+            refused = PlannedEntry(entry, slug, "refused", reason=str(invalid), too_often=_too_often(entry, invalid))
+            return _with_times(refused, fitted, context)
         ours = tuple(next_n(definition.timing, context.now, SHOWN))
         theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
         shown = PlannedEntry(
@@ -263,8 +274,10 @@ class Importer:
         )
         if problem is None and ours != theirs:
             problem = "the limits of this daemon change its times; see every_min in [limits]"
-        if problem is not None:
+        if problem is not None and entry.draft is None:
             return replace(shown, action="refused", reason=problem)
+        if problem is not None:  # a person looks at a draft before it runs
+            shown = replace(shown, entry=replace(entry, notes=(*entry.notes, problem)))
         digest = _digest(written)
         origin = names.known.get((entry.place, entry.ref))
         action: Action = "create"
@@ -289,6 +302,27 @@ class Importer:
         return shown
 
 
+def _with_times(planned: PlannedEntry, fitted: Fitted, context: Context) -> PlannedEntry:
+    """A refused entry with its times, if it has some: whatever is wrong with it, the timing can be compared."""
+    entry = planned.entry
+    if not entry.schedule or isinstance(fitted, Invalid):
+        return planned
+    try:
+        timing = resolve(read_timing(fitted[0]), now=context.now, default_zone=context.zone)
+        ours = tuple(next_n(timing, context.now, SHOWN))
+        theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
+        return replace(planned, words=describe(timing), source_times=theirs, our_times=ours)
+    except Invalid:
+        return planned
+
+
+def _too_often(entry: Entry, invalid: Invalid) -> Duration | None:
+    """The interval of an entry that is refused for it alone."""
+    if not all(error.message.startswith(MINIMUM_INTERVAL) for error in invalid.errors):
+        return None
+    return shortest_gap(resolve(read_timing(entry.schedule), now=0, default_zone="UTC"))
+
+
 def _refused(planned: PlannedEntry, refusal: Invalid, now: Instant) -> PlannedEntry:
     timing = None if planned.checked is None else planned.checked.timing
     at = timing.at if isinstance(timing, Once) else None
@@ -311,17 +345,15 @@ def _fit_all(entries: Sequence[Entry], context: Context, is_late: threading.Even
 
 
 def _fitted(entry: Entry, context: Context) -> Fitted:
-    if entry.refused is not None:
-        return dict(entry.schedule), None
-    missing = unrunnable(entry, context)
-    if missing is not None:
-        return Invalid(FieldError("", missing))
+    is_checked = entry.refused is None and entry.draft is None
+    missing = unrunnable(entry, context) if is_checked else None
     if entry.times is None:
-        return dict(entry.schedule), None
+        return dict(entry.schedule), missing
     try:
-        return fit(entry.schedule, entry.times, now=context.now)
+        schedule, problem = fit(entry.schedule, entry.times, now=context.now)
+        return schedule, missing or problem
     except Invalid as invalid:
-        return invalid
+        return invalid if missing is None else Invalid(FieldError("", missing))
 
 
 def _handover_state(row: Handover) -> HandoverState:

@@ -8,10 +8,12 @@ from typing import Annotated, Any, Final
 from wakeful.api.definition_files import Applied, DefinitionFiles
 from wakeful.api.operation import Noun, Returns, perform
 from wakeful.api.parameters import Param
+from wakeful.app.bootstrap import resolve_zone
 from wakeful.app.import_plan import Imported
 from wakeful.core.errors import refuse
 from wakeful.core.fields import shown
 from wakeful.core.returned import returned
+from wakeful.features.moving.outward import Format, LostSchedule, moved_out
 from wakeful.integrations.imports.entries import SourceRefused
 
 PLACE_MAX: Final = 4096
@@ -24,6 +26,9 @@ class Exported:
     """All definitions as files."""
 
     files: Annotated[Mapping[str, str], "the text of each file, by its path"]
+    lost: Annotated[
+        Sequence[LostSchedule], "in the form of another scheduler: what each schedule loses, or why it cannot move"
+    ] = ()
 
 
 def _read_files(given: Any) -> Any:
@@ -58,8 +63,19 @@ class Moving(Noun):
         id="export",
         tag="moving",
     )
-    async def export(self) -> Exported:
-        return Exported(await DefinitionFiles(self._app).export())
+    async def export(
+        self,
+        form: Annotated[
+            Format | None, Param("in the form of another scheduler, instead of our own", "as", where="query")
+        ] = None,
+    ) -> Exported:
+        """In the form of another scheduler, schedules that run commands are exported, and `lost` says for each what the
+        other one cannot express."""
+        files = await DefinitionFiles(self._app).export()
+        if form is None:
+            return Exported(files)
+        moved = moved_out(files, form, zone=resolve_zone("local"), now=self._app._moment().now)
+        return Exported(moved.files, moved.lost)
 
     @perform(
         "POST /api/apply",

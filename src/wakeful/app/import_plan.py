@@ -3,15 +3,17 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import shown
 from wakeful.core.returned import At
 from wakeful.core.schedule.definition import Definition
-from wakeful.core.time.instants import Instant
+from wakeful.core.time.instants import Duration, Instant, format_duration
 from wakeful.integrations.imports.entries import Entry, masked_json
 
+AGENT_INTERVAL: Final = "limits.agent_interval_min"
+"""The setting that refuses what prompts an agent too often."""
 Action: TypeAlias = Literal["create", "update", "unchanged", "refused"]
 
 
@@ -29,8 +31,19 @@ class ImportEntry:
     source_next: Annotated[Sequence[At], "its next times by the rules of the source"]
     next: Annotated[Sequence[At], "its next times here"]
     not_carried: Annotated[Sequence[str], "names of what is not carried over"]
-    notes: Annotated[Sequence[str], "what to do about some of them"]
+    notes: Annotated[Sequence[str], "what means something else here, and what to do about it, a sentence each"]
+    draft: Annotated[str | None, "why it is created disabled: what to do before it can run"]
+    settings: Annotated[str | None, "lines for wakeful.toml, for what is a setting here"]
     reason: Annotated[str | None, "why it is refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportLimit:
+    """A limit of the settings that refuses entries."""
+
+    setting: Annotated[str, "such as `limits.agent_interval_min`"]
+    refused: Annotated[int, "how many entries it refuses"]
+    needed: Annotated[str, "with this value, none"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,7 @@ class Imported:
     applied: bool
     entries: Sequence[ImportEntry]
     handover: HandoverState | None
+    limits: Annotated[Sequence[ImportLimit], "that refuse entries; lowered, the entries can be imported"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +81,7 @@ class PlannedEntry:
     reason: str | None = None
     digest: str = ""
     checked: Definition | None = None  # of a schedule that can be written
+    too_often: Duration | None = None  # its interval, if that is why it is refused
 
     def view(self) -> ImportEntry:
         entry = self.entry
@@ -81,7 +96,9 @@ class PlannedEntry:
             source_next=self.source_times,
             next=self.our_times,
             not_carried=[text.partition(" (")[0] for text in entry.not_carried],
-            notes=[text for text in entry.not_carried if " (" in text],
+            notes=[*entry.notes, *(text for text in entry.not_carried if " (" in text)],
+            draft=entry.draft,
+            settings=entry.settings,
             reason=self.reason,
         )
 
@@ -97,7 +114,9 @@ class ImportPlan:
     left: Sequence[PlannedEntry] = ()  # entries that were not chosen
 
     def view(self) -> Imported:
-        return Imported(self.kind, self.is_applied, [planned.view() for planned in self.entries], self.handover)
+        gaps = [planned.too_often for planned in self.entries if planned.too_often is not None]
+        limits = [ImportLimit(AGENT_INTERVAL, len(gaps), format_duration(min(gaps)))] if gaps else []
+        return Imported(self.kind, self.is_applied, [planned.view() for planned in self.entries], self.handover, limits)
 
     def handed_over(self) -> "ImportPlan":
         """The plan of a handover: entries that cannot be switched off in their source, or only together with others
@@ -127,8 +146,12 @@ class ImportPlan:
 def _switchable(planned: PlannedEntry) -> PlannedEntry:
     """Refuse what would run twice: in its source, which cannot be switched off from here, and in Wakeful."""
     entry = planned.entry
-    if planned.action == "refused" or entry.off is not None or entry.is_paused:
+    is_safe = entry.draft is None and (entry.off is not None or entry.is_paused)
+    if planned.action == "refused" or is_safe:
         return planned
+    if entry.draft is not None:
+        reason = f"it would be a draft here ({entry.draft}), so its source stays on: import it without --disable-source"
+        return replace(planned, action="refused", reason=reason)
     reason = f"it cannot be switched off from here: import it without --disable-source, and {entry.by_hand}"
     return replace(planned, action="refused", reason=reason)
 

@@ -3,8 +3,8 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
@@ -183,6 +183,22 @@ class AppLifecycle:
             await self._delivery.close()
             await store.close()
             raise
+
+    @asynccontextmanager
+    async def _only_assembled(self) -> AsyncIterator[None]:
+        """Open the store and assemble everything, but start nothing: to ask what would be accepted."""
+        store, clock, poll = await self._open_store(self._url)
+        if not self._has_own_clock:
+            self._clock = clock
+        try:
+            self._parts = await self._assemble(store, self._clock, self._complete_setup(store, poll))
+            yield
+        finally:
+            parts, self._parts = self._parts, None
+            for action in () if parts is None else parts.hooks.actions.values():
+                await action.close()
+            await self._delivery.close()
+            await store.close()
 
     async def _report_older(self, parts: bootstrap.Parts) -> None:
         """Report once that the database is older than the one that was here, as if a copy had been put back."""

@@ -14,6 +14,7 @@ from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended
 from wakeful.cli.invocation import Invocation
 from wakeful.cli.render import json_out, say
+from wakeful.cli.settings_file import replace_file
 
 SERVER: Final = "wakeful"
 FORWARDED: Final = ("WAKEFUL_RUN_TOKEN", "WAKEFUL_URL", "WAKEFUL_HOME")
@@ -47,7 +48,7 @@ def connect(invocation: Invocation, name: str, agent: str | None, *, is_printed:
         raise Ended(f"{place.file} cannot be read ({error}); nothing was changed", hint=hint) from error
     is_changed = after != before
     if is_changed:
-        _replace(place.file, after)
+        replace_file(place.file, after)
     if invocation.is_json:
         json_out({"program": program, "agent": acts_as, "file": str(place.file), "changed": is_changed})
         return
@@ -85,16 +86,6 @@ def _wakeful() -> list[str]:
     """How to start this program from anywhere."""
     script = Path(sys.executable).parent / "wakeful"
     return [str(script)] if script.exists() else [sys.executable, "-m", "wakeful.cli.main"]
-
-
-def _replace(file: Path, text: str) -> None:
-    """Replace the file completely or not at all, keeping its permissions."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
-    draft = file.with_name(f".{file.name}.{os.getpid()}.draft")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as out:
-        out.write(text)
-    draft.replace(file.resolve())
 
 
 # --- the programs -----------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,18 +17,32 @@ from wakeful.cli.render import json_out, note, say
 from wakeful.core.definition_files import FILE_MAX, KINDS, is_file_path
 
 APPLY_TIMEOUT: Final = 600.0
+FORMS: Final = ("crontab", "systemd")
+_FOREIGN: Final = re.compile(r"[a-z0-9][a-z0-9._-]*", re.ASCII)
+"""The name of a file of another scheduler."""
 
 
 @command("export")
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @click.option("--prune", is_flag=True, help="Remove definition files from DIR that are not in the store.")
-def export_command(invocation: Invocation, folder: Path, prune: bool) -> None:
+@click.option(
+    "--as",
+    "form",
+    type=click.Choice(FORMS),
+    help="Write schedules that run commands as a crontab, or as timers of systemd.",
+)
+def export_command(invocation: Invocation, folder: Path, prune: bool, form: str | None) -> None:
     """Export all definitions to DIR, as files for Git.
 
     This covers schedules, workflows and slots (without secrets). The same definition always gives the same file, so a
     commit shows exactly what changed. Slots in wakeful.toml, workflows in Python modules and finished one-shots are not
     exported. Also works without a daemon.
     """
+    if form is not None:
+        if prune:
+            raise Misused("not accepted", [("--prune", "removes files of definitions; leave it out with --as")])
+        _move_out(invocation, folder, form)
+        return
     files = _exported(invocation)
     written = [path for path in sorted(files) if _write(folder, path, files[path])]
     stale = sorted({path for path, _ in _definition_paths(folder)} - files.keys())
@@ -40,6 +55,35 @@ def export_command(invocation: Invocation, folder: Path, prune: bool) -> None:
     say(f"{len(files)} definitions in {folder}, {len(written)} of them changed")
     for path in stale:
         say(f"  removed {path}") if prune else note(f"  {path} is not in the store; remove it with --prune")
+
+
+def _move_out(invocation: Invocation, folder: Path, form: str) -> None:
+    """Write the schedules in another form, and say what each of them loses."""
+    try:
+        moved = invocation.daemon().get("/api/export", timeout=APPLY_TIMEOUT, **{"as": form})
+    except NoDaemon as missing:
+        from wakeful.cli.stored import StoredHome
+
+        moved = StoredHome(invocation.home, missing).moved_out(form)
+    written = [path for path in sorted(moved["files"]) if _write(folder, path, moved["files"][path], is_own=False)]
+    if invocation.is_json:
+        json_out(
+            {
+                "folder": str(folder),
+                "as": form,
+                "files": sorted(moved["files"]),
+                "written": written,
+                "lost": moved["lost"],
+            }
+        )
+        return
+    for schedule in moved["lost"]:
+        if schedule["refused"] is None:
+            say(f"{schedule['slug']}: lost: {'; '.join(schedule['lost']) or 'nothing'}")
+        else:
+            say(f"{schedule['slug']}: left out: {schedule['refused']}")
+    said = sum(schedule["refused"] is None for schedule in moved["lost"])
+    say(f"{said} schedules in {folder}; they still run here too: remove or pause them once the others run")
 
 
 @command("apply")
@@ -116,9 +160,9 @@ def _read(file: Path) -> str:
         raise Misused(str(refused)) from None
 
 
-def _write(folder: Path, path: str, text: str) -> bool:
+def _write(folder: Path, path: str, text: str, *, is_own: bool = True) -> bool:
     """Write a file if its content changes, atomically; returns whether it did."""
-    if not is_file_path(path):
+    if not (is_file_path(path) if is_own else _FOREIGN.fullmatch(path)):
         raise Ended(f"the daemon returned an unexpected path: {path!r}")
     file, content = folder / path, text.encode()
     try:

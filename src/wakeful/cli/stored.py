@@ -101,6 +101,18 @@ class StoredHome:
         with self._looking() as look:
             return {file.path: file_text(file.data) for file in stored_files(look.tx)}
 
+    def moved_out(self, form: Any) -> dict[str, Any]:
+        """All schedules in the form of another scheduler, as the daemon returns it."""
+        from wakeful.api.moving import Exported
+        from wakeful.app.bootstrap import resolve_zone
+        from wakeful.core.returned import returned
+        from wakeful.features.moving.outward import moved_out
+
+        with self._looking() as look:
+            now = look.now
+        moved = moved_out(self.export(), form, zone=resolve_zone("local"), now=now)
+        return returned(Exported).write(Exported(moved.files, moved.lost))
+
     @contextmanager
     def _looking(self) -> Iterator[Look]:
         from wakeful.app.bootstrap import StoreRefused, looking

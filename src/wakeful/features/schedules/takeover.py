@@ -17,6 +17,8 @@ from wakeful.ports.store import Tx
 
 BEFORE_IMPORT: Final = "before import"
 AWAITING: Final = "waiting for the handover from its source"
+DRAFT: Final = "draft: "
+"""The beginning of the reason of a draft."""
 
 
 def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) -> None:
@@ -30,11 +32,21 @@ def miss_before_import(tx: Tx, slug: str, last_run: Instant, *, now: Instant) ->
 
 
 def await_handover(tx: Tx, slug: str, *, now: Instant) -> None:
-    """Keep a schedule inactive until the handover; if a person paused or disabled it, it stays as it is."""
+    """Keep a schedule inactive until the handover."""
+    _hold(tx, slug, AWAITING, now=now)
+
+
+def hold_draft(tx: Tx, slug: str, missing: str, *, now: Instant) -> None:
+    """Keep a schedule inactive until a person has done what is missing, and enables it."""
+    _hold(tx, slug, f"{DRAFT}{missing}", now=now)
+
+
+def _hold(tx: Tx, slug: str, reason: str, *, now: Instant) -> None:
+    """Disable a schedule; if a person paused or disabled it, it stays as it is."""
     compiled, cadence = _held(tx, slug)
     if cadence.state != "active":
         return
-    waiting = cadence._replace(state="disabled", state_reason=AWAITING, state_at=now)
+    waiting = cadence._replace(state="disabled", state_reason=reason, state_at=now)
     tx.cadences.save_many([waiting], turned=[waiting])
     if isinstance(compiled, Compiled):
         tx.alarms.set_many([alarm_of(waiting, compiled)])

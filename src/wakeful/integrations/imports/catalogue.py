@@ -6,11 +6,19 @@ from pathlib import Path
 from typing import Final
 
 from wakeful.integrations.imports import (
+    airflow,
+    apscheduler,
+    at_queue,
+    celery_beat,
     coding_apps,
     crontab,
+    github_actions,
     glm_tray,
     hermes,
+    home_assistant,
     kubernetes,
+    launchd,
+    n8n,
     openclaw,
     seed_systems,
     systemd,
@@ -78,6 +86,17 @@ KINDS: Final[Mapping[str, ImportKind]] = {
     "hermes": ImportKind(hermes.find_hermes, hermes.open_hermes, hermes.read_hermes, can_adopt=True),
     "claude": ImportKind(coding_apps.find_claude, coding_apps.open_claude, coding_apps.read_claude),
     "codex": ImportKind(coding_apps.find_codex, coding_apps.open_codex, coding_apps.read_codex),
+    "apscheduler": ImportKind(apscheduler.find_apscheduler, apscheduler.open_apscheduler, apscheduler.read_apscheduler),
+    "celery-beat": ImportKind(celery_beat.find_celery, celery_beat.open_celery, celery_beat.read_celery),
+    "github-actions": ImportKind(github_actions.find_github, github_actions.open_github, github_actions.read_github),
+    "launchd": ImportKind(launchd.find_launchd, launchd.open_launchd, launchd.read_launchd),
+    "at": ImportKind(at_queue.find_at, at_queue.open_at, at_queue.read_at),
+    "airflow": ImportKind(airflow.find_airflow, airflow.open_airflow, airflow.read_airflow),
+    "n8n": ImportKind(n8n.find_n8n, n8n.open_n8n, n8n.read_n8n),
+    "home-assistant": ImportKind(
+        home_assistant.find_home_assistant, home_assistant.open_home_assistant, home_assistant.read_home_assistant
+    ),
+    "claude-code": ImportKind(coding_apps.find_claude, coding_apps.open_claude, coding_apps.read_claude),
     "caco": ImportKind(seed_systems.find_caco, seed_systems.open_caco, seed_systems.read_caco),
     "openalice": ImportKind(seed_systems.find_openalice, seed_systems.open_openalice, seed_systems.read_openalice),
     "glm-tray": ImportKind(glm_tray.find_glm_tray, glm_tray.open_glm_tray, glm_tray.read_glm_tray),

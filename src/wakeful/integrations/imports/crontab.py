@@ -144,7 +144,7 @@ def _entry(table: _Table, number: int, text: str) -> Entry:
             place,
             ref,
             shown,
-            _name(command),
+            command_name(command),
             number,
             schedule={"type": "cron", "expression": expression, "timezone": zone},
             action={"command": _action(table, command, stdin, user)},
@@ -230,7 +230,8 @@ def _ref(table: _Table, text: str) -> str:
     return text if count == 1 else f"{text} #{count}"
 
 
-def _name(command: str) -> str:
+def command_name(command: str) -> str:
+    """What to call a shell command: its first program."""
     for word in _WORD.findall(command):
         plain = word.strip("'\"[]!")
         if (

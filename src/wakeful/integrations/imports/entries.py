@@ -88,11 +88,14 @@ class Entry:
     options: Mapping[str, Any] = field(default_factory=dict)
     times: SourceTimes | None = None
     not_carried: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what means something else here, a sentence each
     last_run: Instant | None = None
     is_paused: bool = False
     session: str | None = None
     refused: str | None = None
     is_skipped: bool = False  # not the user's job; reported, and left alone
+    settings: str | None = None  # lines for wakeful.toml
+    draft: str | None = None  # what a person has to do before it can run; it is created disabled
     off: Off | None = None
     by_hand: str = "switch it off there"  # what to do without an `off`
     key: str | None = None  # a slot's secret, which goes into a private file
@@ -120,6 +123,8 @@ _SECRETS: Final = (
 _SECRET_FIELD: Final = re.compile(
     r"(?i)(token|secret|passwd|auth|authorization|x?-?api[-_]?key|.*(apikey|token|secret))"
 )
+_NO_SECRETS: Final = frozenset({"acktoken", "ack_token", "ack-token"})
+"""A text in replies that says that there is nothing to report."""
 _ASSIGNED: Final = re.compile(r"\b([A-Za-z_][A-Za-z0-9_]*)(\s*[=:]\s*)('[^']*'|\"[^\"]*\"|[^\s;'\"]+)")
 
 
@@ -152,6 +157,8 @@ def masked_json(value: Any, name: str = "") -> Any:
 
 def is_secret_name(name: str) -> bool:
     """Whether a variable or a field of this name holds a secret."""
+    if name.lower() in _NO_SECRETS:
+        return False
     return is_secret_variable(name.upper()) or _SECRET_FIELD.fullmatch(name) is not None
 
 

@@ -22,7 +22,8 @@ from wakeful.integrations.imports.entries import (
     refuse,
     slug_of,
 )
-from wakeful.integrations.imports.places import checked_text, json_of, plain_files_in, printed, read_files
+from wakeful.integrations.imports.places import json_of, plain_files_in, printed, read_files
+from wakeful.integrations.imports.yaml_files import yaml_documents
 
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", re.ASCII)
 
@@ -51,28 +52,11 @@ def read_kubernetes(files: Sequence[SourceFile], context: Context) -> list[Entry
 
 
 def _jobs(file: SourceFile) -> Iterator[Mapping[str, Any]]:
-    for document in [json_of(file)] if file.text.lstrip().startswith(("{", "[")) else _yaml(file):
+    for document in [json_of(file)] if file.text.lstrip().startswith(("{", "[")) else yaml_documents(file):
         items = document.get("items", [document]) if isinstance(document, Mapping) else []
         for item in items if isinstance(items, list) else []:
             if isinstance(item, Mapping) and item.get("kind") == "CronJob":
                 yield item
-
-
-def _yaml(file: SourceFile) -> list[Any]:
-    import yaml  # type: ignore[import-untyped]  # few programs need it; its stubs are a package of their own
-
-    try:
-        for event in yaml.parse(file.text, Loader=yaml.SafeLoader):
-            if isinstance(event, yaml.AliasEvent):  # a few of them can name billions of values
-                raise SourceRefused(file.place, "it uses aliases; write it without them", event.start_mark.line + 1)
-        documents: list[Any] = checked_text(list(yaml.load_all(file.text, Loader=yaml.SafeLoader)), file)
-        return documents
-    except (RecursionError, OverflowError):
-        raise SourceRefused(file.place, "it is nested too deeply") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        reason = str(getattr(error, "problem", None) or "it cannot be read")
-        raise SourceRefused(file.place, f"it is not YAML ({reason})", mark.line + 1 if mark else None) from None
 
 
 def _entry(file: SourceFile, job: Mapping[str, Any], context: Context) -> Entry:

@@ -6,6 +6,7 @@ Its cron (croner 10) runs the first time that daylight saving leaves out an hour
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,18 +28,20 @@ from wakeful.integrations.imports.agent_jobs import (
     text_of,
     whole_of,
 )
-from wakeful.integrations.imports.cron_fields import cron_sets
+from wakeful.integrations.imports.cron_fields import NAMED, cron_sets
 from wakeful.integrations.imports.entries import (
     Context,
     Entry,
     EntryRefused,
     Off,
     SourceFile,
+    SourceRefused,
     SourceTimes,
     refuse,
     slug_of,
     split_environment,
 )
+from wakeful.integrations.imports.heartbeat_lines import heartbeat_entry
 from wakeful.integrations.imports.places import existing, json_of, read_file, rows_of
 from wakeful.integrations.imports.wall_rules import WallRules
 
@@ -49,7 +52,11 @@ MAIN_AGENT: Final = "main"
 TOP_OF_HOUR: Final = 5 * 60 * 1000
 _REPORTED: Final = ("thinking", "toolsAllow", "fallbacks", "lightContext", "allowUnsafeExternalContent")
 _TRIGGERS: Final = ("trigger", "pacing", "onExit", "stream", "script")
-_REPORTED_OF_JOB: Final = ("wakeMode", "deleteAfterRun", "failureAlert")
+_REPORTED_OF_JOB: Final = ("wakeMode", "deleteAfterRun")
+_ALERTED: Final = frozenset({"after", "channel"})
+_SETTINGS: Final = "openclaw.json"
+"""Its settings, in the home folder: the heartbeat, and the models of agents."""
+_TARGETS: Final = ("main", "isolated")
 
 
 def find_openclaw(context: Context) -> list[SourceFile]:
@@ -62,7 +69,7 @@ def open_openclaw(path: Path) -> list[SourceFile]:
     """A home, a database or a file."""
     if path.is_dir():
         paths = existing(path / "state/openclaw.sqlite", path / "openclaw.sqlite")[:1]
-        paths += existing(path / "cron/jobs.json", path / "jobs.json")[:1]
+        paths += existing(path / "cron/jobs.json", path / "jobs.json")[:1] + existing(path / _SETTINGS)
         return [file for inner in paths for file in open_openclaw(inner)]
     if path.suffix in (".sqlite", ".db", ".sqlite3"):
         rows = rows_of(path, "cron_jobs", ("job_json", "state_json"))
@@ -83,14 +90,60 @@ def _merged(row: Mapping[str, Any]) -> Any:
 def read_openclaw(files: Sequence[SourceFile], context: Context) -> list[Entry]:
     """All jobs. A job that is in both stores is read from the newer one."""
     seen: set[str] = set()
+    settings = next((_settings(file) for file in files if _is_settings(file)), {})
     entries: list[Entry] = []
-    for file in files:
+    for file in (file for file in files if not _is_settings(file)):
         for number, job in enumerate(jobs_of(json_of(file), file), 1):
             ref = str(job.get("id") or f"#{number}")
             if ref not in seen:
                 seen.add(ref)
-                entries.append(entry_or_refusal(file, ref, job, partial(_entry, file, ref, job, context)))
+                entry = entry_or_refusal(file, ref, job, partial(_entry, file, ref, job, context))
+                entries.append(_with_settings(file, entry, job, settings))
     return entries
+
+
+def _is_settings(file: SourceFile) -> bool:
+    return Path(file.place).name == _SETTINGS
+
+
+def _settings(file: SourceFile) -> Mapping[str, Any]:
+    """The settings of the agents. They may have comments, and then they are not read."""
+    try:
+        data = json_of(file)
+    except SourceRefused:
+        return {}
+    return object_of(data, "agents") if isinstance(data, Mapping) else {}
+
+
+def _with_settings(file: SourceFile, entry: Entry, job: Mapping[str, Any], agents: Mapping[str, Any]) -> Entry:
+    """With what the settings of OpenClaw say about the heartbeat, or about the model of the job's agent."""
+    payload = object_of(job, "payload")
+    if payload.get("kind") == "heartbeat":
+        length = whole_of(object_of(job, "schedule"), "everyMs")
+        own = {} if length is None else {"every": format_duration(length)}
+        beat = {**own, **object_of(object_of(agents, "defaults"), "heartbeat"), "enabled": job.get("enabled")}
+        return replace(entry, settings=heartbeat_entry(file, job, beat).settings)
+    model = _model_of(agents, text_of(job, "agentId") or MAIN_AGENT)
+    if entry.refused is not None or model is None or payload.get("kind") != "agentTurn" or payload.get("model"):
+        return entry
+    here = entry.action.get("agent", "default")
+    return replace(
+        entry, notes=(*entry.notes, f"its agent has the model {model[:80]} there: set it in [agents.{here}]")
+    )
+
+
+def _model_of(agents: Mapping[str, Any], name: str) -> str | None:
+    listed = agents.get("list")
+    named = (
+        [one for one in listed if isinstance(one, Mapping) and one.get("id") == name]
+        if isinstance(listed, list)
+        else []
+    )
+    for one in (*named, object_of(agents, "defaults")):
+        model = text_of(one, "model") or text_of(object_of(one, "model"), "primary")
+        if model is not None:
+            return model
+    return None
 
 
 def _entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context) -> Entry:
@@ -152,6 +205,7 @@ def _schedule(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any],
 
 def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], SourceTimes, dict[str, Any]]:
     expression = " ".join((text_of(schedule, "expr") or "").split())
+    expression = NAMED.get(expression.lower(), expression)
     if "+" in expression:
         refuse("a weekday with + (both the date and the weekday) cannot be expressed as a schedule")
     zone = text_of(schedule, "tz") or context.zone
@@ -167,8 +221,9 @@ def _cron(schedule: Mapping[str, Any], context: Context) -> tuple[dict[str, Any]
 
 def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     payload = object_of(job, "payload")
-    deliver = {**_deliver(object_of(job, "delivery"), context), **_alert(object_of(job, "failureAlert"), context)}
-    dropped: list[str] = []
+    deliver = {**_deliver(object_of(job, "delivery"), context), **_alert(job, context)}
+    alert = object_of(job, "failureAlert")
+    dropped = [f"failureAlert.{name}" for name in sorted(alert.keys() - _ALERTED)]
     limit = seconds(whole_of(payload, "timeoutSeconds"))
     match payload.get("kind"):
         case "systemEvent":
@@ -177,7 +232,10 @@ def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], d
         case "agentTurn":
             prompt = text_of(payload, "message") or refuse("its turn has no message")
             config: dict[str, Any] = {} if not payload.get("model") else {"model": payload["model"]}
-            if (text_of(job, "sessionTarget") or "isolated") == "isolated":
+            target = text_of(job, "sessionTarget") or "isolated"
+            if target not in _TARGETS and not target.startswith("session:"):
+                refuse(f"its session is {target[:80]!r}: name one (session:ID), or make it isolated")
+            if target == "isolated":
                 config["persistSession"] = False
             agent = agent_of(context, text_of(job, "agentId"), KIND)
             named = text_of(job, "agentId")
@@ -186,7 +244,7 @@ def _action(job: Mapping[str, Any], context: Context) -> tuple[dict[str, Any], d
             action = {"prompt": prompt, **agent, **({"sessionConfig": config} if config else {})}
             if payload.get("toolsAllow") == ["*"]:  # what it writes if all are allowed
                 payload = {**payload, "toolsAllow": None}
-            return action, {**limit, **deliver}, [*given(payload, _REPORTED)]
+            return action, {**limit, **deliver}, [*dropped, *given(payload, _REPORTED)]
         case "command":
             return {"command": _command(payload, dropped)}, {**limit, **deliver}, dropped
         case kind:
@@ -212,9 +270,15 @@ def _deliver(delivery: Mapping[str, Any], context: Context) -> dict[str, Any]:
     return {"deliver": addressee(context, text_of(delivery, "channel") or "last", text_of(delivery, "to"))}
 
 
-def _alert(alert: Mapping[str, Any], context: Context) -> dict[str, Any]:
-    channel = text_of(alert, "channel")
-    return {} if channel is None else {"alert": {"channel": addressee(context, channel, None)["channel"]}}
+def _alert(job: Mapping[str, Any], context: Context) -> dict[str, Any]:
+    """After how many errors in a row, and where."""
+    if job.get("failureAlert") is False:
+        return {"alert": False}
+    alert = object_of(job, "failureAlert")
+    channel, errors = text_of(alert, "channel"), whole_of(alert, "after")
+    to = {} if channel in (None, "last") else {"channel": addressee(context, str(channel), None)["channel"]}
+    written = {**({"errors": errors} if errors is not None and errors > 0 else {}), **to}
+    return {"alert": written} if written else {}
 
 
 def _adopted(ref: str) -> tuple[dict[str, Any], dict[str, Any], list[str]]:

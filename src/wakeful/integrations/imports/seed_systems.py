@@ -31,6 +31,7 @@ from wakeful.integrations.imports.entries import (
     refuse,
     slug_of,
 )
+from wakeful.integrations.imports.heartbeat_lines import heartbeat_entry
 from wakeful.integrations.imports.places import existing, found, json_of, read_files
 
 
@@ -113,8 +114,7 @@ def read_openalice(files: Sequence[SourceFile], context: Context) -> list[Entry]
     for file in files:
         data = json_of(file)
         if isinstance(data, Mapping) and "heartbeat" in data:
-            reason = "its heartbeat is a setting here: copy it to [heartbeat] in wakeful.toml"
-            entries.append(refused_entry(file, "heartbeat", object_of(data, "heartbeat"), reason, is_skipped=True))
+            entries.append(heartbeat_entry(file, object_of(data, "heartbeat"), object_of(data, "heartbeat")))
         elif "delivery-queue" in file.place:
             reason = "a queued delivery is sent by the system that queued it"
             entries.append(refused_entry(file, Path(file.place).stem, data, reason, is_skipped=True))

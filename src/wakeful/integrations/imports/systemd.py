@@ -22,7 +22,7 @@ from wakeful.integrations.imports.entries import (
     slug_of,
     split_environment,
 )
-from wakeful.integrations.imports.systemd_calendar import Calendar, parse_calendar
+from wakeful.integrations.imports.systemd_calendar import Calendar, daily_times, joined_calendars, parse_calendar
 
 SYSTEM: Final = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 _UNITS: Final[Mapping[str, float]] = {
@@ -35,12 +35,8 @@ _SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
 _BOOT: Final = ("OnBootSec", "OnStartupSec", "OnActiveSec")
 _CHANGES: Final = ("OnClockChange", "OnTimezoneChange")
 _YES: Final = ("true", "yes", "on", "1")
-_REPORTED: Final = (
-    "AccuracySec",
-    "WakeSystem",
-    "FixedRandomDelay",
-    "DeferReactivation",
-)
+_REPORTED: Final = ("WakeSystem", "DeferReactivation")
+_AT_RANDOM: Final = "RandomizedDelaySec draws each delay at random; here stagger delays all runs by the same part of it"
 _SPECIFIER: Final = re.compile(r"%(.)")
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
 
@@ -109,20 +105,20 @@ def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[E
     base = Entry(timer.file.place, "", _shown(timer), slug_of(stem))
     try:
         options, dropped = _options(timer)
-        action, more, limit = _action(timer, units, stem, context)
         calendars = _calendars(timer, context)
         _refuse_other_triggers(timer, has_calendar=bool(calendars))
         base = replace(
             base,
-            action=action,
-            options={**options, **limit},
-            not_carried=(*dropped, *more),
+            options=options,
+            not_carried=tuple(dropped),
+            notes=_notes(timer),
             last_run=_last_run(timer),
             is_paused=_is_disabled(timer),
             off=_off(timer),
             by_hand=f"run systemctl disable --now {timer.name}",
         )
-        entries = [_by_calendar(base, calendar) for calendar in calendars]
+        base = _with_action(base, timer, units, stem, context)
+        entries = _by_calendars(base, calendars)
         if timer.all("Timer", "OnUnitActiveSec"):
             entries.append(_by_interval(base, timer))
         if not entries:
@@ -147,7 +143,25 @@ def _calendars(timer: Unit, context: Context) -> list[Calendar]:
         others = [*kept, *(other for other in calendars[number + 1 :] if not calendar.covers(other))]
         if not any(other.covers(calendar) for other in others):
             kept.append(calendar)
-    return kept
+    return joined_calendars(kept)
+
+
+def _with_action(base: Entry, timer: Unit, units: Mapping[str, Unit], stem: str, context: Context) -> Entry:
+    """The entry with what it starts. If that is not there, the entry is refused, but its times can still be seen."""
+    try:
+        action, dropped, limit = _action(timer, units, stem, context)
+    except EntryRefused as refused:
+        return replace(base, refused=str(refused))
+    return replace(base, action=action, options={**base.options, **limit}, not_carried=(*base.not_carried, *dropped))
+
+
+def _by_calendars(base: Entry, calendars: Sequence[Calendar]) -> list[Entry]:
+    """One entry, if one schedule has the times of all lines."""
+    daily = daily_times(calendars) if len(calendars) > 1 else None
+    if daily is None:
+        return [_by_calendar(base, calendar) for calendar in calendars]
+    text = "; ".join(f"OnCalendar={calendar.text}" for calendar in calendars)
+    return [replace(base, source=text, schedule=daily[0], times=daily[1])]
 
 
 def _by_calendar(base: Entry, calendar: Calendar) -> Entry:
@@ -181,10 +195,19 @@ def _refuse_overlap(entries: Sequence[Entry], now: Instant) -> None:
 def _options(timer: Unit) -> tuple[dict[str, Any], list[str]]:
     is_persistent = timer.last("Timer", "Persistent").lower() in _YES
     options: dict[str, Any] = {"catchUp": "once" if is_persistent else "skip", "maxConsecutiveErrors": 0}
-    delay = timer.last("Timer", "RandomizedDelaySec")
-    if delay and span(delay):
-        options["stagger"] = format_duration(span(delay))
+    delay = sum(
+        span(timer.last("Timer", key)) for key in ("RandomizedDelaySec", "AccuracySec") if timer.all("Timer", key)
+    )
+    if delay:
+        options["stagger"] = format_duration(delay)
     return options, [key for key in _REPORTED if timer.all("Timer", key)]
+
+
+def _notes(timer: Unit) -> tuple[str, ...]:
+    """AccuracySec, and a delay that is fixed, are the same part of the window at each run, as stagger is."""
+    is_random = timer.all("Timer", "RandomizedDelaySec") and span(timer.last("Timer", "RandomizedDelaySec"))
+    is_fixed = timer.last("Timer", "FixedRandomDelay").lower() in _YES
+    return (_AT_RANDOM,) if is_random and not is_fixed else ()
 
 
 def _action(
@@ -201,7 +224,7 @@ def _action(
 
 
 def _service(service: Unit, stem: str, context: Context) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    variables = _environment(service)
+    variables = _environment(service, stem, context)
     env, secret = split_environment(variables)
     lines = [*service.all("Service", "ExecStartPre"), *service.all("Service", "ExecStart")]
     lines += service.all("Service", "ExecStartPost")
@@ -229,13 +252,14 @@ def _service(service: Unit, stem: str, context: Context) -> tuple[dict[str, Any]
     return {"command": command}, dropped, {"timeout": "1d" if limit == "infinity" else format_duration(span(limit))}
 
 
-def _environment(service: Unit) -> dict[str, str]:
+def _environment(service: Unit, stem: str, context: Context) -> dict[str, str]:
     variables: dict[str, str] = {}
     for line in service.all("Service", "Environment"):
         try:
             words = shlex.split(line)
         except ValueError:
             refuse(f"Environment={masked(line)[:80]} cannot be read")
+        words = [_specified(word, service.name, stem, context) for word in words]
         variables.update((name, value) for name, equals, value in (word.partition("=") for word in words) if equals)
     return variables
 

@@ -5,13 +5,14 @@ skipped; a repeated one counts once.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
 from wakeful.core.errors import Invalid
 from wakeful.core.time.zones import check_zone
+from wakeful.integrations.imports.cron_text import cron_text, with_days
 from wakeful.integrations.imports.entries import refuse
 from wakeful.integrations.imports.wall_rules import WallRules
 
@@ -34,7 +35,11 @@ _WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "sat
 _TIME: Final = re.compile(r"([^:\s]+):([^:\s]+)(?::([^:\s]+))?")
 _DATE: Final = re.compile(r"(?:([^-~\s]+)-)?([^-~\s]+)([-~])([^-~\s]+)")
 _PART: Final = re.compile(r"(\d{1,4})(?:\.\.(\d{1,4}))?(?:/(\d{1,4}))?")
-_WEEKS: Final = {tuple(range(7 * n - 6, min(7 * n, 31) + 1)): n for n in range(1, 6)}
+
+
+_TIMES_MAX: Final = 48
+"""Times of day that are still readable as a list."""
+_JOINABLE: Final = ("weekdays", "years", "months", "days", "hours", "minutes", "seconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +84,30 @@ class Calendar:
             other.hours <= self.hours and other.minutes <= self.minutes and other.seconds <= self.seconds
         )
 
+    def joined(self, other: "Calendar") -> "Calendar | None":
+        """The expression that includes the times of both, and no other; None if there is none. They may differ in one
+        field only."""
+        if self.zone != other.zone or self.is_from_end != other.is_from_end:
+            return None
+        differing = [name for name in _JOINABLE if getattr(self, name) != getattr(other, name)]
+        if len(differing) != 1:
+            return None
+        mine, theirs = getattr(self, differing[0]), getattr(other, differing[0])
+        if mine is None or theirs is None:
+            return None
+        changes: dict[str, Any] = {differing[0]: mine | theirs, "text": f"{self.text}; {other.text}"}
+        return replace(self, **changes)
+
+    @property
+    def is_daily(self) -> bool:
+        """Whether it matches every day."""
+        return self.weekdays is None and self.years is None and self.months is None and self.days is None
+
     def schedule(self) -> dict[str, Any]:
         """The expression as a schedule; refused if cron cannot express it."""
         if self.years is not None:
             return self._once()
-        day, weekday = self._days()
-        fields = [_list(self.minutes, 60), _list(self.hours, 24), day, _list(self.months, 12, low=1), weekday]
-        if self.seconds != {0}:
-            fields.insert(0, _list(self.seconds, 60))
-        return {"type": "cron", "expression": " ".join(fields), "timezone": self.zone}
+        return {"type": "cron", "expression": self._expression(), "timezone": self.zone}
 
     def _once(self) -> dict[str, Any]:
         sets = (self.years, self.months, self.days, self.hours, self.minutes, self.seconds)
@@ -97,26 +117,46 @@ class Calendar:
         at = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
         return {"type": "once", "at": at, "timezone": self.zone}
 
-    def _days(self) -> tuple[str, str]:
-        """The day and weekday fields of cron."""
-        weekdays = None if self.weekdays is None else sorted((day + 1) % 7 for day in self.weekdays)
-        named = "*" if weekdays is None else ",".join(map(str, weekdays))
-        if self.days is None:
-            return "*", named
-        days = tuple(sorted(self.days))
-        if self.is_from_end:
-            if days == (1,) and weekdays is None:
-                return "L", "*"
-            if days == tuple(range(1, 8)) and weekdays is not None:
-                return "*", ",".join(f"{day}L" for day in weekdays)
+    def _expression(self) -> str:
+        weekdays = None if self.weekdays is None else {(day + 1) % 7 for day in self.weekdays}
+        if not self.is_from_end or self.days is None:
+            return self._cron(self.days, weekdays)
+        if self.days == {1} and weekdays is None:
+            return with_days(self._cron(None, None), "L", "*")
+        if self.days != set(range(1, 8)) or weekdays is None:
             refuse(f"'{self.text}' counts days from the end of the month in a way that cron cannot express")
-        if weekdays is None:
-            return ",".join(map(str, days)), "*"
-        if days in _WEEKS:
-            return "*", ",".join(f"{day}#{_WEEKS[days]}" for day in weekdays)
-        if 1 not in days:
-            refuse(f"'{self.text}' needs a weekday and a date at once, which cron cannot express")
-        return ",".join(["*/31", *map(str, days[1:])]), named  # a day field that begins with `*`: both must match
+        return with_days(self._cron(None, None), "*", ",".join(f"{day}L" for day in sorted(weekdays)))
+
+    def _cron(self, days: frozenset[int] | None, weekdays: set[int] | None) -> str:
+        return cron_text(self.minutes, self.hours, days, self.months, weekdays, seconds=self.seconds, source=self.text)
+
+
+def joined_calendars(calendars: Sequence[Calendar]) -> list[Calendar]:
+    """The same times in as few expressions as possible."""
+    kept: list[Calendar] = []
+    for calendar in calendars:
+        for number, other in enumerate(kept):
+            both = other.joined(calendar)
+            if both is not None:
+                kept[number] = both
+                break
+        else:
+            kept.append(calendar)
+    return kept if len(kept) == len(calendars) else joined_calendars(kept)
+
+
+def daily_times(calendars: Sequence[Calendar]) -> tuple[dict[str, Any], WallRules] | None:
+    """Several expressions for every day as one list of times of day; None if one of them is for some days, or has
+    seconds."""
+    zone = calendars[0].zone
+    if not all(calendar.is_daily and calendar.seconds == {0} and calendar.zone == zone for calendar in calendars):
+        return None
+    seconds = sorted({second for calendar in calendars for second in calendar.times.seconds})
+    texts = [f"{second // 3600:02}:{second // 60 % 60:02}" for second in seconds]
+    if len(texts) > _TIMES_MAX:
+        return None
+    rules = WallRules(zone, calendars[0].matches_day, tuple(seconds), "skip", "once")
+    return {"type": "times", "times": texts, "timezone": zone}, rules
 
 
 def parse_calendar(text: str, zone: str) -> Calendar:
@@ -207,19 +247,6 @@ def _set(
             refuse(f"'{text}': '{term[:80]}' is out of range")
         values.update(range(start, end + 1, step))
     return frozenset(values)
-
-
-def _list(values: Iterable[int] | None, size: int, *, low: int = 0) -> str:
-    """A cron field for these values."""
-    if values is None:
-        return "*"
-    numbers = sorted(values)
-    if len(numbers) == size:
-        return "*"
-    step = numbers[1] - numbers[0] if len(numbers) > 1 else 0
-    if len(numbers) > 3 and numbers == list(range(low, low + size, step)):
-        return f"*/{step}"
-    return ",".join(map(str, numbers))
 
 
 def _length(day: date) -> int:

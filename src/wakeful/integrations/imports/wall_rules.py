@@ -19,12 +19,12 @@ DAYS_MAX: Final = 366 * 440
 GAP_MAX: Final = 3 * 3600
 _SLACK: Final = timedelta(hours=26)
 _ONE_DAY: Final = timedelta(days=1)
-Gap: TypeAlias = Literal["run", "skip", "shift"]
-"""What happens to times that do not exist: they run right after the gap, never, or the first of them later by the
-length of the gap. Then the times up to that one do not run either."""
-Repeat: TypeAlias = Literal["once", "twice", "once by the hour"]
-"""When a repeated time runs: the first time, both times, or the first time if the clock goes back by a whole hour, else
-the second time."""
+Gap: TypeAlias = Literal["run", "minute", "skip", "shift"]
+"""What happens to times that do not exist: they run right after the gap, in the first minute after it (at their
+second), never, or the first of them later by the length of the gap. Then the times up to that one do not run either."""
+Repeat: TypeAlias = Literal["once", "last", "twice", "once by the hour"]
+"""When a repeated time runs: the first time, the second time, both times, or the first time if the clock goes back by a
+whole hour, else the second time."""
 _HOUR: Final = 3600 * 1000
 
 
@@ -76,8 +76,10 @@ class WallRules:
             if self.gap == "shift":
                 return [first] if self._is_first_in_gap(wall, zone) else []
             end = _transition(self.zone, second, first)
+            if self.gap == "minute":
+                end += wall.second * 1000
             return [end] if first - second <= GAP_MAX * 1000 else []
-        if self.repeat == "once by the hour" and (second - first) % _HOUR:
+        if self.repeat == "last" or (self.repeat == "once by the hour" and (second - first) % _HOUR):
             return [second]
         return [first, second] if self.repeat == "twice" else [first]
 

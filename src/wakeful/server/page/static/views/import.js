@@ -18,6 +18,14 @@ const KINDS = [
   ["hermes", "Hermes", ""],
   ["claude", "Claude", ""],
   ["codex", "Codex", ""],
+  ["celery-beat", "Celery beat", 'beat_schedule = {\n  "nightly": {"task": "reports.build", "schedule": crontab(hour=4, minute=30)},\n}'],
+  ["apscheduler", "APScheduler", ""],
+  ["launchd", "launchd", ""],
+  ["at", "at", ""],
+  ["github-actions", "GitHub Actions", "on:\n  schedule:\n    - cron: '30 5 * * 1'\n  workflow_dispatch:"],
+  ["airflow", "Airflow", 'with DAG("nightly", schedule="30 4 * * *"):\n    ...'],
+  ["n8n", "n8n", ""],
+  ["home-assistant", "Home Assistant", "- alias: Morning\n  triggers:\n    - trigger: time\n      at: \"07:30:00\""],
   ["caco", "caco", ""],
   ["openalice", "OpenAlice", ""],
   ["glm-tray", "GLM tray", ""],
@@ -155,6 +163,7 @@ function entry(item, selected, choose) {
       item.description ? h("p", null, quoted(localised(item.description)), item.next.length ? h("span", { class: "soft" }, `; next ${item.next.map((time) => wall(at(time))).join(", ")}`) : null) : null,
       item.reason ? h("div", { class: "note bad" }, quoted(item.reason)) : null,
       item.notCarried.length ? h("div", { class: "note" }, h("span", null, "Not carried over: ", quoted(item.notCarried.join(", ")))) : null,
+      item.draft ? h("div", { class: "note" }, h("span", null, "A draft, created disabled: ", quoted(item.draft))) : null,
       item.notes.map((note) => h("p", { class: "soft small" }, quoted(note))),
       isOffered && item.definition
         ? h("details", null, h("summary", { class: "soft small" }, "Definition"), h("pre", { class: "text", tabindex: 0 }, quoted(JSON.stringify(item.definition, null, 2))))
