@@ -60,11 +60,12 @@ docs: $(STAMP) ## build the documentation as a static site with search, in site/
 dist: $(STAMP) ## wheel and sdist, installed into an empty environment and tested
 	$(BIN)/python tools/dist.py
 
-check: $(STAMP) ## format, lint, types, import contracts
+check: $(STAMP) ## format, lint, types, import contracts, the model of the protocol
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	PYTHONPATH=tests $(BIN)/python -m protocol
 
 # In a new clone, each of the workers would compile every module.
 COMPILED := $(wildcard tests/__pycache__/*.pyc)

@@ -192,6 +192,45 @@ async def test_a_clock_that_goes_back_takes_no_lease_from_a_live_node(world: Wor
 
 
 @virtual
+async def test_a_clock_that_goes_forward_takes_no_lease_from_a_live_node(world: World) -> None:
+    """By the new time the leases of the others are over, until they renew: their runs are not tried again."""
+    shortly_before(world)
+    one, other = Bot(world, usual=10 * MINUTE), Bot(world, usual=10 * MINUTE)
+    a, b = await two(world, one, other)
+    a.machine.freeze()
+    await b.add("job", every("4h", anchor="2026-01-01T01:00:00Z"))
+    await world.until("01-01 01:00:01")
+    a.machine.thaw()
+    await world.sleep("1m")
+    node_id = b.engine.node_id
+    b.machine.freeze()  # so that a is the first to see it
+    world.clock.step(3 * HOUR)
+    await world.sleep("12s")
+    b.machine.thaw()
+    await world.sleep("12m")
+    assert (len(other.fires), one.fires) == (1, [])
+    assert b.engine.node_id == node_id
+    assert await ledger(b, "job") == ["01-01 01:00:00 succeeded"]
+
+
+@virtual
+async def test_a_node_that_died_before_the_clock_went_forward_is_replaced(world: World) -> None:
+    """It is waited for one lease longer, and no more."""
+    shortly_before(world)
+    one, other = Bot(world, usual=10 * MINUTE), Bot(world, usual=10 * MINUTE)
+    a, b = await two(world, one, other)
+    a.machine.freeze()
+    await b.add("job", every("4h", anchor="2026-01-01T01:00:00Z"))
+    await world.until("01-01 01:00:01")
+    a.machine.thaw()
+    await world.sleep("10s")
+    await b.kill()
+    world.clock.step(2 * HOUR)
+    await world.sleep("1m")
+    assert [fire.attempt for fire in one.fires] == [2]
+
+
+@virtual
 async def test_leases_are_renewed_during_the_grace_of_a_shutdown(world: World) -> None:
     """Shutting down slowly is not being dead: nobody takes the run, and its end is recorded."""
     shortly_before(world)

@@ -1,14 +1,17 @@
 """The clock of a node: the database's time, reckoned from our own steady one."""
 
 import time
+from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
 
 from conformance.rows import a_node
+from postgres.cluster import SHORT, Node, cluster, until
 from postgres.server import Server
 from wakeful.core.time.instants import SECOND
-from wakeful.stores.postgres import PostgresClock, PostgresStore
+from wakeful.stores.postgres import PostgresClock, PostgresStore, clock
 
 
 class Steady:
@@ -86,3 +89,25 @@ async def test_renewing_the_lease_sets_the_clock(url: str) -> None:
         assert right - 1_000 < store.clock.read().now < right + 60_000
     finally:
         await store.close()
+
+
+@pytest.mark.waits
+@pytest.mark.parametrize("step", [3_600, -3_600], ids=["forward", "back"])
+async def test_a_step_of_the_servers_clock_takes_no_lease(url: str, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """L6: the nodes notice it one after another; until all have renewed by the new time, none takes another's lease."""
+    offset = 0
+    async with cluster(url, "abc") as nodes:
+        ids = [node.engine.node_id for node in nodes]
+        for _ in range(3):
+            offset += step
+            query = f"SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint + {offset * 1_000_000}"
+            monkeypatch.setattr(clock, "SERVER_TIME", query)
+            target = time.time_ns() // 1_000_000 + offset * 1_000
+            await until(partial(_have_renewed, nodes, target, SHORT.lease))
+        assert [node.engine.node_id for node in nodes] == ids
+
+
+async def _have_renewed(nodes: Sequence[Node], at: int, for_long: int) -> bool:
+    """Whether all nodes have renewed by a clock that shows about `at`, for longer than a lease."""
+    rows = await nodes[0].store.read(lambda tx: tx.nodes.all())
+    return all(for_long < row.last_tick_at - at < 1_000_000 for row in rows)

@@ -407,8 +407,8 @@ def ghosts_leave(seen: Iterable[Seen], *, awake_for: Duration, patience: Duratio
 
 
 def lease_is_kept(name: str, node_id: int, *, steady_for: Duration, lease: Duration) -> Iterator[str]:
-    """L6: the lease of a node is taken when it died, stood still, is leaving, or the clock went forward past it; not
-    because the clock went back, and the lease lies ahead of it. `steady_for`: how long nothing of that happened."""
+    """L6: the lease of a node is taken when it died, stood still or is leaving; not because the clock was stepped, and
+    the lease lies ahead of it or behind. `steady_for`: how long nothing of that happened."""
     if steady_for > lease:
         long = format_duration(steady_for)
         yield f"L6 {name}: it was up for {long} and renewed its lease, and another node took it (node {node_id})"

@@ -112,7 +112,6 @@ class World:
         self.commit_faults = CommitFaults(commit_rng, probability=climate.crash_per_commit)
         self.ticks = self.attempts = self.crashes = self.boots = 0
         self.stepped_at = -1  # true time when the wall was last moved
-        self._advanced_at = -1  # and when it was last moved forward
         self._voided: set[int] = set()  # nodes that were seen to have lost their lease
         self.slugs: dict[str, None] = {}  # those a person was told are there
         self.attended_at: dict[str, int] = {}
@@ -268,7 +267,7 @@ class World:
         for machine in self._machines:
             since = machine.steady_since
             if machine.node_id in taken and since is not None:
-                steady_for = self.loop.now_ms - max(since, self._advanced_at)
+                steady_for = self.loop.now_ms - since
                 yield from laws.lease_is_kept(
                     machine.name, machine.node_id, steady_for=steady_for, lease=self.limits.lease
                 )
@@ -379,8 +378,6 @@ class World:
 
     def _set_wall(self, now: Instant) -> None:
         self.stepped_at = self.loop.now_ms
-        if now > self.wall.read():
-            self._advanced_at = self.loop.now_ms
         self.wall.set(now)
 
     def _correct(self) -> None:

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -14,7 +14,8 @@ from wakeful.cli.client import refuse_agents
 from wakeful.cli.errors import Ended
 from wakeful.cli.home import database_of
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, say
+from wakeful.cli.render import json_out, note, say
+from wakeful.cli.verify import in_words, tell_faults, verify
 from wakeful.engine.clock import SystemClock
 from wakeful.engine.store_rollback import COPIED_AT
 
@@ -30,7 +31,7 @@ MARK = "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDAT
 def backup_command(invocation: Invocation, file: Path, force: bool) -> None:
     """Copy the database while it is in use, with or without a running daemon.
 
-    The copy is consistent, checked and readable only by you. FILE appears only once the copy is complete.
+    The copy is consistent, verified and readable only by you. FILE appears only once the copy is complete.
     """
     refuse_agents(invocation.home)
     database = database_of(invocation.home)
@@ -38,23 +39,32 @@ def backup_command(invocation: Invocation, file: Path, force: bool) -> None:
         raise Ended(f"no database at {database}", hint="start the daemon once, or choose another --home")
     if file.exists() and not force:
         raise Ended(f"{file} exists already", hint="name another file, or replace it with --force")
-    size = _copy(database, file, force)
+    size, verified = _copy(database, file, force, invocation.home)
     if invocation.is_json:
-        json_out({"file": str(file), "bytes": size, "database": str(database)})
-    else:
-        say(f"{database} copied to {file} ({size:,} bytes)")
+        json_out({"file": str(file), "bytes": size, "database": str(database), "faults": verified["faults"]})
+        return
+    say(f"{database} copied to {file} ({size:,} bytes): {in_words(verified)}")
+    if verified["faults"]:  # the copy is complete, and so is what is wrong with the database
+        tell_faults(file, verified["faults"])
+        note("wakeful: the copy is as the database is; what is wrong is wrong there too: wakeful verify")
 
 
-def _copy(database: Path, file: Path, force: bool) -> int:
+def _copy(database: Path, file: Path, force: bool, home: Path) -> tuple[int, dict[str, Any]]:
+    """Copy it, verify the copy, and only then give it its name."""
     unborn = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         os.close(os.open(unborn, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         _write(database, unborn)
+        verified = verify(unborn, home)
+        damage = next((fault for fault in verified["faults"] if fault["check"] in ("file", "integrity")), None)
+        if damage is not None:
+            hint = "the database itself may be damaged too: wakeful verify"
+            raise Ended(f"the copy is damaged ({damage['problem']})", hint=hint)
         if force:
             unborn.replace(file)
         else:
             os.link(unborn, file)  # unlike a rename, never replaces a file created in the meantime
-        return file.stat().st_size
+        return file.stat().st_size, verified
     except sqlite3.Error as error:
         raise Ended(f"the database could not be copied: {error}") from error
     except OSError as error:
@@ -82,8 +92,5 @@ def _write(database: Path, copy: Path) -> None:
     ):
         source.backup(target, pages=PAGES_AT_ONCE)
         mark_as_copy(target)
-        damage = damage_of(target)
-    if damage is not None:
-        raise Ended(f"the copy is damaged ({damage})", hint="the database itself may be damaged too: wakeful doctor")
     with copy.open("rb") as written:
         os.fsync(written.fileno())

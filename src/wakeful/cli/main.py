@@ -74,6 +74,7 @@ COMMANDS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Maintenance": {
         "backup": ("backup", "Copy the database while it is in use."),
+        "verify": ("verify", "Verify the database, or a backup."),
         "restore": ("restore", "Restore the database from a copy."),
         "adopt": ("adopt", "Use the database there as a store of its own."),
         "doctor": ("doctor", "Check for problems and show how to fix them."),

@@ -99,12 +99,13 @@ def audit(
 
 
 def schedules_of(tx: Tx) -> Iterator[tuple[Schedule, Cadence]]:
-    """All existing schedules, page by page, in slug order."""
+    """All existing schedules that have a plan, page by page, in slug order."""
     after: str | None = None
     while page := tx.schedules.page(after=after, limit=PAGE):
         cadences = tx.cadences.lock([schedule.schedule_id for schedule in page])
         for schedule in page:
-            yield schedule, cadences[schedule.schedule_id]
+            if schedule.schedule_id in cadences:  # otherwise `drill.references` reports it
+                yield schedule, cadences[schedule.schedule_id]
         after = page[-1].slug
 
 

@@ -369,7 +369,6 @@ class Engine:
             self._gap_reason = "suspended" if slept * 2 > jumped else "clock"
         if abs(jumped) >= JUMP_MIN:
             self._steady_since = moment.monotonic
-        if jumped <= -JUMP_MIN:
             self._membership.doubt_leases(moment)  # before the renewal, which voids nodes by their leases
         if abs(jumped) >= JUMP_MIN or moment.monotonic >= self._membership.renew_at:
             await self._renew(moment, stood_still=stood_still, slept=slept)

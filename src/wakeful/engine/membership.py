@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from wakeful.core.run.effects import Alert
 from wakeful.core.schedule.labels import joined
-from wakeful.core.time.instants import DAY, INSTANT_MAX, Duration, Instant, format_instant
+from wakeful.core.time.instants import DAY, Duration, Instant, format_instant
 from wakeful.engine.lease import Lease
-from wakeful.engine.limits import STEP_BACK_MIN, Limits
+from wakeful.engine.limits import JUMP_MIN, STEP_BACK_MIN, Limits
 from wakeful.engine.orphans import OrphanInquiry
 from wakeful.engine.recovery import note_clock, read_clock_high, rescue
 from wakeful.engine.store_rollback import has_gone_back, mark
@@ -48,6 +48,10 @@ class Load(NamedTuple):
     capacity: int
 
 
+class _ClockSet(Exception):
+    """The clock was set to another time during a renewal: it is done again, by the new time."""
+
+
 class Membership:
     """Enters, renews, rescues and leaves. `node_id` is None while this process does not hold the clock."""
 
@@ -74,6 +78,7 @@ class Membership:
         self._has_inquiry_result = False  # a target reported the result of a run of a dead node: rescue it now
         self._published = ("", frozenset[str]())
         self._renewed_at: Instant = 0
+        self._was_set = False  # during the last renewal, which was not counted
         self._leases_known_at = 0  # monotonic: by then every live node has renewed by the current clock
         self.lease = Lease(clock, limits.lease, self._renew_now)
         self.node_id: int | None = None
@@ -170,6 +175,7 @@ class Membership:
             )
             if not is_ours:
                 return False, False, 0
+            took = self._took(moment)
             if not self.is_clock_unset(moment.now):
                 if stood_still > 2 * self._renew_every:
                     self._notice_silence(tx, moment.now, slept=slept)
@@ -178,14 +184,16 @@ class Membership:
                 _publish(tx, node_id, *published, moment.now)
             if not self.is_clock_unset(moment.now) and moment.now >= self.clock_high - STEP_BACK_MIN:
                 note_clock(tx, moment.now)
-            # A lease that no live node could hold by now was written by a clock that was ahead.
-            is_known = moment.monotonic >= self._leases_known_at
-            beyond = moment.now + self._lease_length + STEP_BACK_MIN if is_known else INSTANT_MAX
-            dead = [n.node_id for n in tx.nodes.expired(now=moment.now, beyond=beyond) if n.node_id != node_id]
+            dead = self._expired(tx, moment, took)
             tx.nodes.void(dead, now=moment.now)
             return True, bool(dead) or bool(tx.nodes.with_leftovers()), _advance(tx)
 
-        is_ours, is_work, reached = await self._store.write(renew)
+        try:
+            is_ours, is_work, reached = await self._store.write(renew)
+        except _ClockSet:
+            self._was_set, self.renew_at = True, moment.monotonic
+            return True
+        self._was_set = False
         if lost:
             self._report_rollback(lost[-1], moment.now)
         self.renew_at = moment.monotonic + self._renew_every
@@ -212,7 +220,7 @@ class Membership:
             self._alert(alert, now)
 
     def doubt_leases(self, moment: Moment) -> None:
-        """The clock went back to `moment`: leases of live nodes may lie ahead of it until they are renewed."""
+        """The clock jumped to `moment`: until they are renewed, leases of live nodes may lie behind or ahead of it."""
         self._leases_known_at = moment.monotonic + self._lease_length
 
     def turned_back(self, moment: Moment) -> None:
@@ -237,6 +245,26 @@ class Membership:
             except StoreUnavailable as error:
                 log.warning("cannot record the shutdown; the lease will expire on its own: %s", error)
             await self._store.release_clock()
+
+    def _took(self, moment: Moment) -> Duration | None:
+        """How long ago `moment` was read; None if the clock was set to another time since. Renewing sets the clock of a
+        node on PostgreSQL by the server's: if that was stepped, nothing is written or judged by the earlier reading,
+        unless that happens at each renewal."""
+        now = self._clock.read()
+        took = now.monotonic - moment.monotonic
+        if abs(now.now - moment.now - took) < JUMP_MIN:
+            return took
+        if self._was_set:
+            return None
+        raise _ClockSet
+
+    def _expired(self, tx: Tx, moment: Moment, took: Duration | None) -> list[int]:
+        """The other nodes whose leases are over, or were written by a clock that was ahead: no live node could hold
+        such a lease. If this renewal waited for longer than a lease, any could, because the others went on."""
+        if moment.monotonic < self._leases_known_at or took is None or took >= self._lease_length:
+            return []
+        beyond = moment.now + self._lease_length + STEP_BACK_MIN
+        return [n.node_id for n in tx.nodes.expired(now=moment.now, beyond=beyond) if n.node_id != self.node_id]
 
     def _hold_lease(self, moment: Moment) -> None:
         self.renew_at = moment.monotonic + self._renew_every

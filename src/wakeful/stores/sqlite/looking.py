@@ -23,7 +23,7 @@ def looking(path: Path) -> Iterator[Tx]:
     """One consistent snapshot of the database at this path. Raises `DatabaseRefused` or `StoreUnavailable`."""
     try:
         inspect(path)
-        with closing(_connect(path)) as connection:
+        with closing(connect_to_look(path)) as connection:
             _check_version(version_of(connection), path)
             connection.execute("BEGIN")
             yield tx_on(connection)
@@ -33,7 +33,8 @@ def looking(path: Path) -> Iterator[Tx]:
         raise unavailable(error) from error
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def connect_to_look(path: Path) -> sqlite3.Connection:
+    """A connection that can only read."""
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
     mode = "mode=ro" if has_log else "mode=ro&immutable=1"
