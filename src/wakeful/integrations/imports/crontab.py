@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.cron_fields import NAMED, debian_times
 from wakeful.integrations.imports.entries import (
     ENTRIES_MAX,
@@ -26,7 +27,6 @@ from wakeful.integrations.imports.entries import (
     SourceRefused,
     masked,
     refuse,
-    slug_of,
     split_environment,
 )
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import format_duration
 from wakeful.integrations.imports.agent_jobs import (
     addressee,
@@ -36,7 +37,6 @@ from wakeful.integrations.imports.entries import (
     SourceFile,
     SourceTimes,
     refuse,
-    slug_of,
     split_environment,
 )
 from wakeful.integrations.imports.places import existing, json_of, read_file, rows_of
