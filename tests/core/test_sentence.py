@@ -85,6 +85,7 @@ def test_a_sentence_is_understood_or_asked_back_about(text: str, expected: Under
         ('translate "see you at 10" every day at 9:00', times("09:00"), 'translate "see you at 10"'),
         ("every day at 9:00 Berlin time check mail", times("09:00"), "check mail"),
         ("every day at 9:00 tell me the weather in Lisbon", times("09:00"), "tell me the weather in Lisbon"),
+        ("every day at 9:00 prepare my monday", times("09:00"), "prepare my monday"),
         ("every night at 3 tidy up", times("03:00"), "tidy up"),
         ("at 8 in the evening on sundays call mum", cron("0 20 * * 0"), "call mum"),
         ("in half an hour stop the oven", once("2026-11-16T18:15:00.000Z"), "stop the oven"),
