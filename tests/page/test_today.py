@@ -378,7 +378,7 @@ def test_health_is_filtered_and_never_is_last(browser: Browser, running: Daemon)
 
 
 def test_everything_is_within_reach_of_the_keyboard(browser: Browser, running: Daemon) -> None:
-    """`?` lists the keys; each leads where it says; `n` waits in the name; a problem is reached with Tab alone."""
+    """`?` lists the keys; each leads where it says; `n` goes to the first field; a problem is reached with Tab."""
     with window(browser, running) as one:
         page = one.page
         one.go("timeline")
@@ -399,7 +399,7 @@ def test_everything_is_within_reach_of_the_keyboard(browser: Browser, running: D
                 break
         expect(page.locator(".attention :focus")).to_have_count(1)
         page.keyboard.press("n")
-        expect(page.get_by_label("Name", exact=True)).to_be_focused()
+        expect(page.get_by_label("In words")).to_be_focused()
 
         skip = page.get_by_role("link", name="Skip to the content")
         skip.focus()

@@ -13,7 +13,7 @@ from wakeful.cli.client import Answer, Daemon, Refused, schedule_path
 from wakeful.cli.definition_options import definition_of, definition_options, in_options
 from wakeful.cli.errors import Ended, Fault, Misused
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 
 TIMES_SHOWN: Final = 5
 CREATED: Final = 201
@@ -90,7 +90,7 @@ def tell_cost(cost: Mapping[str, Any] | None) -> None:
         return
     month = cost["perMonth"]
     estimate = "unknown until it has run" if month["cost"] is None else f"about {dollars(month['cost'])}"
-    say(f"Cost of 30 days: {estimate} ({month['runs']} runs)")
+    say(f"Cost of 30 days: {estimate} ({plural(month['runs'], 'run')})")
 
 
 def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:

@@ -39,6 +39,7 @@ _NOISE: Final = frozenset({
     "cd", "test", "sh", "bash", "env", "nice", "ionice", "flock", "exec", "timeout", "sudo", "nohup", "if", "then",
     "fi", "command", "root", "python", "python3", "perl", "node",
 })  # fmt: skip
+_CD: Final = re.compile(r"""^(?:\s*cd\s+(?:'[^']*'|"[^"]*"|[^\s;&]+)\s*(?:&&|;))+""")
 _WORD: Final = re.compile(r"[^\s;&|()<>]+")
 _ABOUT_CRON: Final = frozenset({"SHELL", "MAILTO", "MAILFROM", "CRON_TZ", "HOME", "LOGNAME", "USER", "RANDOM_DELAY"})
 
@@ -231,7 +232,7 @@ def _ref(table: _Table, text: str) -> str:
 
 
 def _name(command: str) -> str:
-    for word in _WORD.findall(command):
+    for word in _WORD.findall(_CD.sub("", command)):
         plain = word.strip("'\"[]!")
         if (
             plain
