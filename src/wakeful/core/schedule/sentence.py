@@ -13,56 +13,19 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
+from wakeful.core.schedule.sentence_words import CHANNEL, GOES_ON, LEADS_ON, LIMITED, LIMITS, OWNED, REMIND
 from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.spoken import Unclear, timing_said
 from wakeful.core.time.spoken_pieces import Piece, pieces_at, zone_named
 from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_json import timing_to_json
-from wakeful.core.time.when_words import MONTH, WEEKDAY, WEEKDAY_SHORT
 
 SENTENCE_MAX: Final = 2_000
 """Characters."""
 
-_REMIND: Final = re.compile(r"(?:please )?remind me ", re.IGNORECASE)
-_CHANNEL: Final = re.compile(
-    r"(?:[,;.] ?(?:(?:and|then) )*| (?:and|then) |^)"
-    r"(?P<clause>(?:send|deliver|post|message)(?: (?:it|that|this|them|me|the (?:result|answer|reply|summary)))*"
-    r" (?:to|via|on|over) (?:(?:my|the) )?(?P<channel>[\w.-]*\w)(?: channel)?)[.! ]*$",
-    re.IGNORECASE,
-)
-# Before a time, these make it part of the task: `the 9am standup`, `what is due tomorrow`.
-_OWNED: Final = re.compile(
-    r"(?:^|\W)(?:an?|the|my|our|your|his|her|its|their|this|that|these|those|last|past)$", re.IGNORECASE
-)
-_LEADS_ON: Final = re.compile(
-    r"(?:^|\W)(?:for|of|about|since|before|after|by|than|to|is|are|was|were|due|within|through|during|next)$",
-    re.IGNORECASE,
-)
-# Before a time, these say something about the timing that is not understood.
-_LIMITS: Final = re.compile(
-    r"(?:^|\W)(?:from|until|till|except|excluding|starting|beginning|but|not|unless|only|and|or|between|every|each"
-    r"|first|second|third|fourth|half|quarter|past|on|in|at)$",
-    re.IGNORECASE,
-)
-_TIME_WORD: Final = (
-    rf"(?:next|end|now|today|tomorrow|{WEEKDAY}|{WEEKDAY_SHORT}|{MONTH}|weekdays?|weekends?"
-    r"|(?:bank |public )?holidays?|\d|further)"
-)
-_LIMITED: Final = re.compile(
-    r"\b(?:until|till|except|excluding|starting|beginning|ending|unless|but not|only)"
-    rf"(?: (?:on|from|for|in|the|it is|it's))* {_TIME_WORD}\b(?: [\w:]+)?",
-    re.IGNORECASE,
-)
-# Directly after the timing, these go on with it.
-_GOES_ON: Final = re.compile(
-    r"(?:(?i:until|till|through|except|excluding|besides|but|unless|or|and|only|starting|beginning|ending|from|to|between"
-    r"|during|within|while|before|after|past|half|quarter|for|at|on|in|every|each|not|around|about|sharp|am|pm)\b"
-    r"|(?:[A-Z]{1,3}[SD]?T)\b|(?:(?:[A-Z]\w*|pacific|eastern|central|mountain|local) )+time\b|\d)(?: [\w:'-]+){0,2}"
-    r"|, (?i:before|after|around|about|by|at|on|in|between|from) (?:\d|noon\b|midnight\b)[\w:]*"
-)
 _ADVERBS: Final = frozenset({"daily", "hourly", "weekly", "monthly", "quarterly", "yearly", "annually"})
-_MODIFIES: Final = frozenset({"length", "count", "step", "window", "delay", "time", "date", "days", "open"})
+_MODIFIES: Final = frozenset({"length", "count", "step", "window", "delay", "time", "part", "date", "days", "open"})
 _EDGES: Final = " ,;:-\u2013\u2014"
 _STRAIGHT: Final = {0x201C: '"', 0x201D: '"', 0x201E: '"', 0x2018: "'", 0x2019: "'"}
 _NOT_IN_SLUGS: Final = re.compile(r"(?:please|remind me|tell me|to|that|the|my|an?|and) ", re.IGNORECASE)
@@ -170,7 +133,7 @@ class _Sentence:
     # --- the timing ---------------------------------------------------------------------------------------------------
 
     def _take_leading(self) -> None:
-        remind = _REMIND.match(self.flat)
+        remind = REMIND.match(self.flat)
         begin = 0 if remind is None else remind.end()
         pieces = pieces_at(self.flat[: self.end], begin)
         if not pieces or (len(pieces) == 1 and self._is_adjective(pieces[0])):
@@ -180,7 +143,7 @@ class _Sentence:
         rest = self.flat[self.begin : self.end].lstrip(" ")
         if self.reminder and re.match(r"(?:to|about|that|of)\b", rest):
             return
-        more = _GOES_ON.match(rest) or _LIMITED.match(rest.lstrip(_EDGES))
+        more = GOES_ON.match(rest) or LIMITED.match(rest.lstrip(_EDGES))
         if more is not None:
             words = more[0].strip(_EDGES)
             raise _Asked(words, f"'{words}' is not understood; when should it run, without it?")
@@ -190,7 +153,7 @@ class _Sentence:
         return piece.text.lower() in _ADVERBS and bool(re.match(r" \w", self.flat[piece.end :]))
 
     def _take_trailing(self) -> None:
-        flat = self.flat[: self.end].rstrip(" .!,")
+        flat = self.flat[: self.end].rstrip(" .!?,")
         for start in re.finditer(r"(?<![\w'-])[\w@(]", flat):
             if start.start() < self.begin + bool(self.leading):
                 continue
@@ -204,20 +167,22 @@ class _Sentence:
         text = " ".join(piece.text for piece in pieces)
         if not before or (not self.leading and before.lower() in ("remind me", "please remind me")):
             return False
-        if _OWNED.search(before) or pieces[0].form == "after":
+        if OWNED.search(before) or pieces[0].form == "after":
             return False
         is_place = pieces[-1].form == "in" and pieces[-1].says == "zone"
         if is_place and len(pieces) == 1:
             return False
-        if _LEADS_ON.search(before):
+        if LEADS_ON.search(before):
             if self.leading:
                 return False
             self.trailing = pieces
             task, _, word = before.rpartition(" ")
             self._ask_whose(f"{word} {text}", f"{text} {task}")
-        if _LIMITS.search(before):
-            word = before.rpartition(" ")[2]
-            raise _Asked(f"{word} {text}", f"'{word} {text}' is not understood; when should it run, without it?")
+        if LIMITS.search(before):
+            limit = f"{before.rpartition(' ')[2]} {text}"
+            if self.leading:
+                self._ask_whose(limit, self.quoted(self.task))
+            raise _Asked(limit, f"'{limit}' is not understood; when should it run, without it?")
         if self.leading and [piece.says for piece in pieces] == ["date"] and "date" in pieces[0].given:
             return not any(piece.says in ("days", "part", "length", "step", "count") for piece in self.leading)
         if is_place:
@@ -235,12 +200,12 @@ class _Sentence:
     def _refuse_more_times(self) -> None:
         """Ask about times inside the task that could change when it runs."""
         task = self.flat[: self.end]
-        limited = _LIMITED.search(task, self.begin)
+        limited = LIMITED.search(task[self.begin :].strip(_EDGES))
         if limited is not None:
             self._ask_whose(limited[0], self.quoted(self.task))
         for start in re.finditer(r"(?<![\w'-])[\w@]", task):
             before = task[: start.start()].rstrip()
-            if start.start() < self.begin or _OWNED.search(before) or _LEADS_ON.search(before):
+            if start.start() < self.begin or OWNED.search(before) or LEADS_ON.search(before):
                 continue
             pieces = pieces_at(task, start.start())
             if pieces and any(self._is_modifier(piece) for piece in pieces):
@@ -258,7 +223,7 @@ class _Sentence:
     # --- the channel --------------------------------------------------------------------------------------------------
 
     def _take_channel(self) -> None:
-        match = None if self.clause else _CHANNEL.search(self.flat, self.begin, self.end)
+        match = None if self.clause else CHANNEL.search(self.flat, self.begin, self.end)
         if match is not None:
             self.end = match.start()
             self.clause, self.channel = self.text[match.start("clause") : match.end("clause")], match["channel"]

@@ -211,6 +211,9 @@ class _Saying:
                 return self._nth(piece, _NTH.get(given["nth"], given["nth"]), given.get("name", "day"), times)
             case "numbers":
                 return self._numbers([int(one) for one in re.findall(r"\d+", given["numbers"])], times)
+            case "every number":
+                monthly = f"every month on the {given['number']}th at {times}"
+                raise Unclear(piece.text, f"Is '{piece.text}' a day of each month?", *self._zoned([monthly]))
             case "on number":
                 monthly = f"every month on the {given['number']}th at {times}"
                 dated = f"{self._next_day(lambda day: day.day == int(given['number']))} at {times}"
@@ -298,7 +301,7 @@ class _Saying:
             self.assumed.append("after a clock change it is an hour earlier or later")
 
     def _length(self, piece: Piece) -> Timing:
-        length = 30 * MINUTE if piece.form == "half" else _length(piece.given)
+        length = 30 * MINUTE if piece.form == "half" else _length(piece.form, piece.given)
         if not length:
             raise Unclear(piece.text, f"How long is '{piece.text}'?")
         if len(self.by) == 1:
@@ -383,9 +386,9 @@ def _refuse_together(one: Piece, other: Piece) -> NoReturn:
     raise Unclear(other.text, question)
 
 
-def _length(given: Mapping[str, str]) -> Duration:
+def _length(form: str, given: Mapping[str, str]) -> Duration:
     if "unit" in given or not given:
-        return length_of(f"1 {given.get('unit', 'hour')}") or 0
+        return length_of(f"{2 if form == 'other' else 1} {given.get('unit', 'hour')}") or 0
     return length_of(given["length"]) or 0
 
 

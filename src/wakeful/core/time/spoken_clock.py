@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-_WORD: Final = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(?:([ap])\.?m\.?|o'clock)?")
-_TO_24: Final = re.compile(r"\d{1,2}(?::\d{2})?")
+from wakeful.core.time.when_words import HOUR_WORD, count_of
+
+_WORD: Final = re.compile(rf"(\d{{1,2}}|{HOUR_WORD})(?:[:.](\d{{2}}))?\s*(?:([ap])\.?m\.?|o'clock)?")
+_TO_24: Final = re.compile(r"\d{1,2}(?:[:.]\d{2})?")
 _NAMED: Final = {"noon": 12, "midday": 12, "midnight": 0}
 _HOURS: Final = {
     "morning": range(13),
@@ -32,7 +34,7 @@ def clock(word: str) -> Clock:
     if word in _NAMED:
         return Clock((_NAMED[word],))
     match = _WORD.fullmatch(word)
-    hour, minute, half = (24, 0, None) if match is None else (int(match[1]), int(match[2] or 0), match[3])
+    hour, minute, half = (24, 0, None) if match is None else (count_of(match[1]), int(match[2] or 0), match[3])
     if match is None or hour > 23 or minute > 59 or (half is not None and not 1 <= hour <= 12):
         return Clock(())
     if half is not None:

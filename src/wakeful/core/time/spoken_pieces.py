@@ -13,7 +13,7 @@ from typing import Final, Literal, TypeAlias
 from zoneinfo import available_timezones
 
 from wakeful.core.time.when import DATE
-from wakeful.core.time.when_words import COUNT, MONTH, WEEKDAY, WEEKDAY_SHORT, WEEKDAYS
+from wakeful.core.time.when_words import COUNT, HOUR_WORD, MONTH, WEEKDAY, WEEKDAY_SHORT, WEEKDAYS
 
 Says: TypeAlias = Literal[
     "days", "date", "step", "open", "time", "part", "window", "length", "count", "delay", "zone", "whole"
@@ -35,8 +35,8 @@ class Piece:
 # In all patterns, a space stands for any white space.
 _EACH: Final = "(?:every|each) "
 _AND: Final = r"(?:\s*, (?:and )?|\s*,\s*| and )"
-_CLOCK: Final = r"(?:\d{1,2}(?::\d{2})?\s*[ap]\.?m\b\.?|\d{1,2}:\d{2}|noon|midday|midnight)"
-_HOUR: Final = rf"(?:{_CLOCK}|\d{{1,2}}(?: o'clock)?)"  # needs a word before it
+_CLOCK: Final = r"(?:\d{1,2}(?:[:.]\d{2})?\s*[ap]\.?m\b\.?|\d{1,2}:\d{2}|\d{1,2} o'clock|noon|midday|midnight)"
+_HOUR: Final = rf"(?:{_CLOCK}|\d{{1,2}}\.\d{{2}}|\d{{1,2}}|{HOUR_WORD}(?: o'clock)?)"  # needs a word before it
 _HOURS: Final = rf"(?:{_AND}{_CLOCK})*(?:(?:\s*, {_HOUR})*,? and {_HOUR})?"
 _NAME: Final = rf"(?:{WEEKDAY}|{WEEKDAY_SHORT})"
 _NAMES: Final = rf"(?:(?:{_AND}|\s*-\s*| (?:to|through) ){_NAME})"
@@ -66,7 +66,7 @@ _FORMS: Final[tuple[tuple[Says, str, str], ...]] = (
     ("step", "weeks", f"(?:on )?every (?:other|alternate) (?P<name>{_NAME})"),
     ("step", "weeks", f"every (?:other week|second week|(?P<count>{COUNT}) weeks),? on (?P<name>{_NAME})"),
     ("days", "daily", f"{_EACH}(?:single )?day|everyday|once (?:a|per|every) day|once daily|daily"),
-    ("days", "weekdays", f"(?:on )?(?:all )?(?:weekdays|workdays)|(?:on )?{_EACH}(?:weekday|workday)"),
+    ("days", "weekdays", f"(?:on )?(?:all )?(?:week-?days|workdays)|(?:on )?{_EACH}(?:week[ -]?day|workday)"),
     ("days", "working days", f"(?:on )?(?:working|business) days|(?:on )?{_EACH}(?:working|business) day"),
     ("days", "weekends", f"(?:(?:on|at) )?(?:the )?weekends|{_EACH}weekend"),
     ("days", "names", f"(?:on )?(?P<each>{_EACH})(?P<days>{_NAME}{_NAMES}*)"),
@@ -79,7 +79,8 @@ _FORMS: Final[tuple[tuple[Says, str, str], ...]] = (
     ("days", "every nth", f"(?:on )?{_EACH}{_NTH}"),
     ("days", "on nth", f"on {_NTH}"),
     ("days", "numbers", f"(?:on )?(?:{_EACH})?{_NUMBERS}{_OF_MONTH}"),
-    ("days", "numbers", f"(?:on )?{_EACH}{_NUMBERS}|{_MONTHLY}{_NUMBERS.replace('P<n', 'P<of_n')}"),
+    ("days", "numbers", f"{_MONTHLY}{_NUMBERS.replace('P<n', 'P<of_n')}"),
+    ("days", "every number", rf"(?:on )?{_EACH}(?:the )?(?P<number>\d{{1,2}})(?:st|nd|rd|th)"),
     ("days", "on number", r"on (?:the )?(?P<number>\d{1,2})(?:st|nd|rd|th)"),
     ("days", "yearly", f"{_YEARLY}{_IN_YEAR}"),
     ("open", "period", f"{_EACH}{_PERIOD}|once (?:a|per|every) {_PERIOD}|weekly|monthly|quarterly|yearly|annually"),
@@ -94,7 +95,8 @@ _FORMS: Final[tuple[tuple[Says, str, str], ...]] = (
     ("part", "in", f"(?:in the|at) {_PART}"),
     ("part", "after", _PART),
     ("window", "window", rf"(?:between|from) (?P<from>{_HOUR})\s*(?:and|to|until|till|-)\s*(?P<to>{_HOUR})"),
-    ("length", "length", rf"{_EACH}(?P<length>{COUNT}\s*{_SMALL})|{_EACH}(?P<unit>hour|minute|second)|hourly"),
+    ("length", "length", rf"{_EACH}(?P<length>{COUNT}\s*{_SMALL})|{_EACH}(?P<unit>hour|minute)|hourly"),
+    ("length", "other", "every (?:other|second|2nd) (?P<unit>hour|minute)"),
     ("length", "half", f"{_EACH}half(?: an)? hour"),
     ("count", "count", "(?P<count>twice|(?:two|three|four|2|3|4) times) (?:(?:a|per|each|every) day|daily)"),
     ("delay", "delay", f"in (?P<length>{_LENGTHS})|(?P<ahead>{_LENGTHS}) from now"),
@@ -106,7 +108,7 @@ _FORMS: Final[tuple[tuple[Says, str, str], ...]] = (
     ("whole", "cron", f"(?P<cron>{_CRON})|(?P<named>@[a-z]+)"),
     ("whole", "exact", r"(?:at |on )?(?P<at>\d{4}-\d\d-\d\d[T ]\d\d:\d\d\S*)"),
 )  # fmt: skip
-_ENDS: Final = r"(?!'?\w|-\w|:\d|/\w)"
+_ENDS: Final = r"(?!'?\w|-\w|[:.+]\d|/\w)"
 _AREAS: Final = ("Africa/", "America/", "Asia/", "Atlantic/", "Australia/", "Europe/", "Indian/", "Pacific/")
 _TELLS_A_DAY: Final = ("days", "date", "time", "part", "step")
 

@@ -35,6 +35,7 @@ _UNITS: Final = (
 )
 _UNIT: Final = {word: unit for words, unit in _UNITS for word in words.split()}
 COUNT: Final = rf"(?:\d+|{'|'.join(_COUNTS)})"
+HOUR_WORD: Final = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 _PART: Final = re.compile(rf"(\d+|{'|'.join(_COUNTS)})\s*({'|'.join(sorted(_UNIT, key=len, reverse=True))})\b")
 
 TIME: Final = r"(?:\d{1,2}(?::\d{2})?\s*[ap]\.?m\.?|\d{1,2}:\d{2}|noon|midnight|\d{1,2}(?![\d:/.-]))"
@@ -68,7 +69,7 @@ def length_of(text: str) -> Duration | None:
     one that a schedule can have."""
     parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|(?<=[a-z])\s+(?=\d)", text.strip())
     matches = [_PART.fullmatch(part) for part in parts]
-    lengths = [_count(part[1]) * _UNIT[part[2]] for part in matches if part is not None]
+    lengths = [count_of(part[1]) * _UNIT[part[2]] for part in matches if part is not None]
     total = sum(lengths) if len(lengths) == len(parts) else _short_form(text)
     return total if total is not None and 0 < total <= LENGTH_MAX else None
 
@@ -80,7 +81,8 @@ def _short_form(text: str) -> Duration | None:
         return None
 
 
-def _count(word: str) -> int:
+def count_of(word: str) -> int:
+    """The number that a word or digits stand for."""
     return _COUNTS[word] if word in _COUNTS else int(word[:12])
 
 
