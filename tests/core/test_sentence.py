@@ -25,9 +25,11 @@ from tests.core.sentences import (
 )
 from tests.core.test_when import TEXTS as STRICT_TEXTS
 
+from wakeful.core.schedule import sentence
 from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.schedule.sentence import Understood as Meaning
 from wakeful.core.schedule.sentence import understand
+from wakeful.core.time import spoken_pieces
 from wakeful.core.time.timing import resolve
 from wakeful.core.time.when import read_when
 
@@ -184,3 +186,31 @@ def test_a_strict_text_means_the_same_in_a_sentence(text: str) -> None:
 def test_any_text_is_understood_or_asked_back_about(text: str) -> None:
     found = meaning(text)
     assert (found.definition is None) == bool(found.unclear)
+
+
+def test_options_keep_the_channel_the_reminder_and_what_is_quoted() -> None:
+    (question,) = meaning("remind me every day at 9:00 to sing until friday, send to phone").unclear
+    assert question.options == ('every day at 9:00 "remind me to sing until friday", send to phone',)
+    (question,) = meaning('say "good day" every day at 9:00 in Lisbon, send to phone').unclear
+    assert question.options[0] == 'every day at 9:00 Europe/Lisbon say "good day", send to phone'
+    (question,) = meaning('say "good day" for every other friday, send to phone').unclear
+    assert question.options == ('every other friday say "good day", send to phone',)
+
+
+@pytest.mark.parametrize("words", ["at 9 ", "every day ", "a/", "every 15th, ", "1, ", 'x"', "monday, ", "send to "])
+def test_a_long_sentence_is_read_quickly(words: str) -> None:
+    """The work grows with its length, not with its square: each word is looked at a few times."""
+    looks = 0
+    find = spoken_pieces.piece_at
+
+    def counted(*args: Any) -> Any:
+        nonlocal looks
+        looks += 1
+        return find(*args)
+
+    text = (words * 2_000)[:2_000]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(spoken_pieces, "piece_at", counted)
+        patch.setattr(sentence, "piece_at", counted)
+        meaning(text)
+    assert looks < 40 * len(text)

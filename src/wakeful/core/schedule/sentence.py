@@ -17,13 +17,18 @@ from wakeful.core.schedule.sentence_words import CHANNEL, GOES_ON, LEADS_ON, LIM
 from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.spoken import Unclear, timing_said
-from wakeful.core.time.spoken_pieces import Piece, pieces_at, zone_named
+from wakeful.core.time.spoken_pieces import Piece, piece_at, pieces_at, zone_named
 from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_json import timing_to_json
 
 SENTENCE_MAX: Final = 2_000
 """Characters."""
+TRAILING_MAX: Final = 30
+"""How many words at the end may say when."""
+LEAD_MAX: Final = 20
+"""Characters of the word before a time."""
 
+_WORD: Final = re.compile(r"(?<![\w'-])[\w@(]")
 _ADVERBS: Final = frozenset({"daily", "hourly", "weekly", "monthly", "quarterly", "yearly", "annually"})
 _MODIFIES: Final = frozenset({"length", "count", "step", "window", "delay", "time", "part", "date", "days", "open"})
 _EDGES: Final = " ,;:-\u2013\u2014"
@@ -109,12 +114,16 @@ class _Sentence:
 
     def with_when(self, when: str) -> str:
         """The sentence with another text of when."""
-        return f"{when} {self.task}{self.clause and f', {self.clause}'}".strip()
+        return f"{when} {self.task}{self._delivered}".strip()
 
     def quoted(self, task: str) -> str:
-        """The sentence with this as the task, whatever it says."""
+        """Timing and task, with the task in quotes: whatever it says, it is the task."""
         task = task.replace('"', "'")
         return f'{self.when} "{task}"'
+
+    @property
+    def _delivered(self) -> str:
+        return f", {self.clause}" if self.clause else ""
 
     def understood(self, now: Instant, zone: str) -> Understood:
         self._take_channel()
@@ -154,17 +163,16 @@ class _Sentence:
 
     def _take_trailing(self) -> None:
         flat = self.flat[: self.end].rstrip(" .!?,")
-        for start in re.finditer(r"(?<![\w'-])[\w@(]", flat):
-            if start.start() < self.begin + bool(self.leading):
-                continue
-            pieces = pieces_at(flat, start.start())
-            if pieces and pieces[-1].end == len(flat) and self._is_of_timing(pieces, flat[: start.start()].rstrip()):
-                self.trailing, self.end = pieces, start.start()
+        starts = [start.start() for start in _WORD.finditer(flat, self.begin + bool(self.leading))]
+        for start in starts[-TRAILING_MAX:]:
+            pieces = pieces_at(flat, start)
+            if pieces and pieces[-1].end == len(flat) and self._is_of_timing(pieces, start):
+                self.trailing, self.end = pieces, start
                 return
 
-    def _is_of_timing(self, pieces: Sequence[Piece], before: str) -> bool:
-        """Whether the pieces at the end say when, and are no part of the task."""
-        text = " ".join(piece.text for piece in pieces)
+    def _is_of_timing(self, pieces: Sequence[Piece], start: int) -> bool:
+        """Whether the pieces at the end, from `start` on, say when, and are no part of the task."""
+        text, before = " ".join(piece.text for piece in pieces), self.flat[:start].rstrip()
         if not before or (not self.leading and before.lower() in ("remind me", "please remind me")):
             return False
         if OWNED.search(before) or pieces[0].form == "after":
@@ -176,12 +184,12 @@ class _Sentence:
             if self.leading:
                 return False
             self.trailing = pieces
-            task, _, word = before.rpartition(" ")
-            self._ask_whose(f"{word} {text}", f"{text} {task}")
+            task, _, word = self.text[:start].rstrip().rpartition(" ")
+            self._ask_whose(f"{word} {text}", f"{text} {task}{self._delivered}")
         if LIMITS.search(before):
             limit = f"{before.rpartition(' ')[2]} {text}"
             if self.leading:
-                self._ask_whose(limit, self.quoted(self.task))
+                self._ask_about_task(limit)
             raise _Asked(limit, f"'{limit}' is not understood; when should it run, without it?")
         if self.leading and [piece.says for piece in pieces] == ["date"] and "date" in pieces[0].given:
             return not any(piece.says in ("days", "part", "length", "step", "count") for piece in self.leading)
@@ -189,27 +197,31 @@ class _Sentence:
             self.trailing = pieces
             place, zone = pieces[-1].text, zone_named(pieces[-1].given)
             when = " ".join(piece.text for piece in (*self.leading, *pieces[:-1]))
-            task = before[self.begin :].strip(_EDGES)
-            options = f"{when} {zone} {task}", f'{when} "{task} {place}"'
+            task = f"{self.reminder}{self.text[self.begin : start].strip(_EDGES)}"
+            with_place = f"{task} {place}".replace('"', "'")
+            options = f"{when} {zone} {task}{self._delivered}", f'{when} "{with_place}"{self._delivered}'
             raise _Asked(place, f"Is '{place}' the time zone {zone}, or part of the task?", *options)
         return True
 
     def _ask_whose(self, text: str, *options: str) -> NoReturn:
         raise _Asked(text, f"Does '{text}' say when it should run, or is it part of the task?", *options)
 
+    def _ask_about_task(self, text: str) -> NoReturn:
+        self._ask_whose(text, f"{self.quoted(self.task)}{self._delivered}")
+
     def _refuse_more_times(self) -> None:
         """Ask about times inside the task that could change when it runs."""
         task = self.flat[: self.end]
         limited = LIMITED.search(task[self.begin :].strip(_EDGES))
         if limited is not None:
-            self._ask_whose(limited[0], self.quoted(self.task))
-        for start in re.finditer(r"(?<![\w'-])[\w@]", task):
-            before = task[: start.start()].rstrip()
-            if start.start() < self.begin or OWNED.search(before) or LEADS_ON.search(before):
+            self._ask_about_task(limited[0])
+        for start in _WORD.finditer(task, self.begin):
+            piece = piece_at(task, start.start())
+            if piece is None or not self._is_modifier(piece):
                 continue
-            pieces = pieces_at(task, start.start())
-            if pieces and any(self._is_modifier(piece) for piece in pieces):
-                self._ask_whose(" ".join(piece.text for piece in pieces), self.quoted(self.task))
+            before = task[max(0, start.start() - LEAD_MAX) : start.start()].rstrip()
+            if not OWNED.search(before) and not LEADS_ON.search(before):
+                self._ask_about_task(piece.text)
 
     def _is_modifier(self, piece: Piece) -> bool:
         if piece.says not in _MODIFIES or piece.text.lower() in _ADVERBS:

@@ -116,14 +116,15 @@ _TELLS_A_DAY: Final = ("days", "date", "time", "part", "step")
 def pieces_at(text: str, begin: int) -> list[Piece]:
     """The pieces that follow one another from here, with nothing but spaces and commas between them."""
     found: list[Piece] = []
-    while (piece := _piece_at(text, begin, found[-1] if found else None)) is not None:
+    while (piece := piece_at(text, begin, found[-1] if found else None)) is not None:
         found.append(piece)
         between = re.compile(r"\s*,\s*|\s+").match(text, piece.end)
         begin = piece.end if between is None else between.end()
     return found
 
 
-def _piece_at(text: str, begin: int, before: Piece | None) -> Piece | None:
+def piece_at(text: str, begin: int, before: Piece | None = None) -> Piece | None:
+    """The longest piece that begins here, after the piece before it."""
     longest: Piece | None = None
     for says, form, pattern in _compiled():
         match = pattern.match(text, begin)
