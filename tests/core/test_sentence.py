@@ -30,7 +30,8 @@ from wakeful.core.schedule.definition_json import definition_from_json
 from wakeful.core.schedule.sentence import Understood as Meaning
 from wakeful.core.schedule.sentence import understand
 from wakeful.core.time import spoken_pieces
-from wakeful.core.time.timing import resolve
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, parse_instant
+from wakeful.core.time.timing import next_n, resolve
 from wakeful.core.time.when import read_when
 
 
@@ -214,3 +215,27 @@ def test_a_long_sentence_is_read_quickly(words: str) -> None:
         patch.setattr(sentence, "piece_at", counted)
         meaning(text)
     assert looks < 40 * len(text)
+
+
+@given(
+    st.sampled_from(
+        [(5, "minutes"), (15, "minutes"), (30, "minutes"), *((hours, "hours") for hours in (1, 2, 3, 6, 8, 12))]
+    ),
+    st.integers(1, 22),
+    st.integers(2, 23),
+)
+@example((12, "hours"), 8, 20)
+@example((8, "hours"), 4, 23)
+def test_an_interval_between_two_hours_begins_with_the_first_and_stays_within(
+    step: tuple[int, str], first: int, last: int
+) -> None:
+    found = meaning(f"every {step[0]} {step[1]} between {first}:00 and {last}:00 look")
+    if first >= last:
+        assert found.definition is None
+        return
+    assert found.timing is not None
+    length = step[0] * (MINUTE if step[1] == "minutes" else HOUR)
+    midnight = parse_instant("2026-11-17T00:00", BERLIN)
+    times = [at - midnight for at in next_n(found.timing, midnight - 1, 400) if at < midnight + DAY]
+    until = last * HOUR + (0 if step[1] == "minutes" else 1)  # a rhythm of hours includes the last hour
+    assert times == list(range(first * HOUR, until, length))

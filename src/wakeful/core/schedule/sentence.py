@@ -16,8 +16,9 @@ from typing import Any, Final, NoReturn
 from wakeful.core.schedule.sentence_words import CHANNEL, GOES_ON, LEADS_ON, LIMITED, LIMITS, OWNED, REMIND
 from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.spoken import Unclear, timing_said
+from wakeful.core.time.spoken import timing_said
 from wakeful.core.time.spoken_pieces import Piece, piece_at, pieces_at, zone_named
+from wakeful.core.time.spoken_saying import Unclear
 from wakeful.core.time.timing import Timing
 from wakeful.core.time.timing_json import timing_to_json
 
