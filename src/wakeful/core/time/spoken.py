@@ -6,7 +6,7 @@ what seems obvious to them. What nearly all of them mean is assumed and said (`e
 else `Unclear` is raised, with texts that are clear.
 
 A bare hour from 7 to 12 is the hour of the day; one from 1 to 6 could be in either half, and has to be asked about.
-`when` asks about every bare hour, because nobody confirms what it has read.
+`when` asks about every bare hour, because what it has read is not confirmed.
 """
 
 from __future__ import annotations
