@@ -121,7 +121,7 @@ def test_a_zone_beside_the_text_counts_and_two_zones_are_refused() -> None:
 
 
 _TIMES = st.builds("{:02}:{:02}".format, st.integers(0, 23), st.integers(0, 59))
-_TEXTS = st.one_of(
+TEXTS = st.one_of(
     st.builds("every {}{}".format, st.integers(1, 999), st.sampled_from("smhd")),
     st.builds("in {} {}".format, st.integers(1, 999), st.sampled_from(["seconds", "minutes", "hours", "days"])),
     st.builds("{} at {}".format, st.sampled_from(["weekdays", "daily", "mondays", "every sunday"]), _TIMES),
@@ -130,7 +130,7 @@ _TEXTS = st.one_of(
 )
 
 
-@given(_TEXTS, st.sampled_from(["UTC", BERLIN, "America/New_York", "Australia/Lord_Howe"]))
+@given(TEXTS, st.sampled_from(["UTC", BERLIN, "America/New_York", "Australia/Lord_Howe"]))
 def test_a_timing_that_was_read_has_a_next_time_and_survives_storing(text: str, zone: str) -> None:
     timing = resolve(read_when(text, now=NOW, default_zone=zone), now=NOW, default_zone=zone)
     following = next_after(timing, NOW)

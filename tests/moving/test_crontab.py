@@ -154,3 +154,11 @@ def test_hostile_tables_are_refused_as_a_whole(tmp_path: Path, text: str, said: 
     (tmp_path / "link").symlink_to("/etc/passwd")
     with pytest.raises(SourceRefused, match="symbolic link"):
         read("crontab", tmp_path / "link")
+
+
+def test_a_line_that_changes_its_folder_first_is_named_after_its_program(tmp_path: Path) -> None:
+    table = tmp_path / "crontab"
+    table.write_text(
+        "0 1 * * * cd /tmp && ./backup.sh\n0 2 * * * cd '/srv/my site' ; cd app && ./deploy\n0 3 * * * cd /srv/lonely\n"
+    )
+    assert [entry.name for entry in read("crontab", table, channels=MAIL)] == ["backup", "deploy", "lonely"]

@@ -256,6 +256,9 @@ def test_a_run_is_cancelled(browser: Browser, running: Daemon) -> None:
         one.go(f"runs/{run_id}")
         expect(page.get_by_role("button", name="Run again")).to_have_count(0)
         page.get_by_role("button", name="Cancel", exact=True).click()
+        page.locator("dialog").get_by_role("button", name="Keep running").click()
+        expect(page.locator("dialog")).to_have_count(0)
+        page.get_by_role("button", name="Cancel", exact=True).click()
         page.locator("dialog").get_by_role("button", name="Cancel the run").click()
         expect(page.locator(".chip.boxed")).to_have_text("cancelled")
         expect(page.get_by_role("button", name="Run again")).to_be_visible()
@@ -378,7 +381,7 @@ def test_health_is_filtered_and_never_is_last(browser: Browser, running: Daemon)
 
 
 def test_everything_is_within_reach_of_the_keyboard(browser: Browser, running: Daemon) -> None:
-    """`?` lists the keys; each leads where it says; `n` waits in the name; a problem is reached with Tab alone."""
+    """`?` lists the keys; each leads where it says; `n` goes to the first field; a problem is reached with Tab."""
     with window(browser, running) as one:
         page = one.page
         one.go("timeline")
@@ -399,7 +402,7 @@ def test_everything_is_within_reach_of_the_keyboard(browser: Browser, running: D
                 break
         expect(page.locator(".attention :focus")).to_have_count(1)
         page.keyboard.press("n")
-        expect(page.get_by_label("Name", exact=True)).to_be_focused()
+        expect(page.get_by_label("In words")).to_be_focused()
 
         skip = page.get_by_role("link", name="Skip to the content")
         skip.focus()

@@ -19,6 +19,7 @@ from wakeful.api.patches import patch_body
 from wakeful.api.planned import Planned
 from wakeful.api.reading import end_of_pause, is_mapping
 from wakeful.api.replies import ended, listed, shown, written
+from wakeful.api.sentences import Sentences
 from wakeful.api.shared_parameters import (
     DryRun,
     IfMatch,
@@ -59,7 +60,7 @@ class Started:
     run_id: RunId
 
 
-class Schedules(OneSchedule, Planned, Future):
+class Schedules(OneSchedule, Planned, Future, Sentences):
     """Schedules: add, change, run, pause, and ask about them."""
 
     @read(

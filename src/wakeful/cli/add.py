@@ -8,12 +8,12 @@ from typing import Any, Final
 
 import click
 
-from wakeful.cli import action_options, timing_options
+from wakeful.cli import action_options, add_sentence, timing_options
 from wakeful.cli.client import Answer, Daemon, Refused, schedule_path
 from wakeful.cli.definition_options import definition_of, definition_options, in_options
 from wakeful.cli.errors import Ended, Fault, Misused
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 
 TIMES_SHOWN: Final = 5
 CREATED: Final = 201
@@ -22,18 +22,27 @@ EXISTS: Final = 412
 
 
 @command("add")
-@click.argument("slug", metavar="SLUG")
+@click.argument("slug", metavar="SLUG|TEXT")
 @definition_options
 @click.option("--from", "source", type=click.File(), metavar="FILE", help="Start from a definition.json (- is stdin).")
 @click.option("--new", "is_new", is_flag=True, help="Fail if a schedule with this name exists.")
 @click.option("--dry-run", is_flag=True, help="Check the definition and show its times; change nothing.")
-def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, **given: Any) -> None:
+@click.option("--yes", "is_sure", is_flag=True, help="With TEXT: add it without asking.")
+def add_command(
+    invocation: Invocation, slug: str, source: Any, is_new: bool, dry_run: bool, is_sure: bool, **given: Any
+) -> None:
     """Add a schedule, and show its next five times.
 
-    Give exactly one timing (--when, --cron, --every, --at, --in, --times, --after-reset or --manual) and exactly one
-    action (--prompt, --command, --url, --call, --dispatch or --event). An existing schedule is updated and keeps its
-    state.
+    In words: wakeful add 'every weekday at 9 summarise my mail, send to phone' shows how it is understood, and asks
+    before it adds the schedule.
+
+    Otherwise give exactly one timing (--when, --cron, --every, --at, --in, --times, --after-reset or --manual) and
+    exactly one action (--prompt, --command, --url, --call, --dispatch or --event). An existing schedule is updated and
+    keeps its state.
     """
+    if source is None and add_sentence.is_sentence(slug, given):
+        _add_sentence(invocation, slug, given, dry_run=dry_run, is_sure=is_sure)
+        return
     _refuse_slug(slug)
     definition = {**_written(source), **definition_of(given)}
     _refuse_incomplete(definition)
@@ -54,6 +63,25 @@ def add_command(invocation: Invocation, slug: str, source: Any, is_new: bool, dr
     warn(daemon, answer)
 
 
+def _add_sentence(invocation: Invocation, text: str, given: Mapping[str, Any], *, dry_run: bool, is_sure: bool) -> None:
+    daemon = invocation.daemon(what="so the schedule would never fire")
+    definition, found = add_sentence.understood(daemon, text, given)
+    if not invocation.is_json:
+        add_sentence.tell_understood(definition, found)
+    elif dry_run:
+        json_out({**found, "definition": definition})
+    if dry_run:
+        return
+    if not is_sure:
+        add_sentence.confirm(invocation)
+    answer = _put(daemon, definition["slug"], definition, given, is_new=True, dry_run=False)
+    if invocation.is_json:
+        json_out({**answer.body, "next": found["next"]})
+    else:
+        say(f"{definition['slug']} added")
+    warn(daemon, answer)
+
+
 def tell_cost(cost: Mapping[str, Any] | None) -> None:
     """Print what a month of a prompt schedule costs at this rhythm."""
     from wakeful.cli.costs import dollars
@@ -62,7 +90,7 @@ def tell_cost(cost: Mapping[str, Any] | None) -> None:
         return
     month = cost["perMonth"]
     estimate = "unknown until it has run" if month["cost"] is None else f"about {dollars(month['cost'])}"
-    say(f"Cost of 30 days: {estimate} ({month['runs']} runs)")
+    say(f"Cost of 30 days: {estimate} ({plural(month['runs'], 'run')})")
 
 
 def tell(view: Mapping[str, Any], upcoming: list[str], done: str) -> None:

@@ -9,7 +9,7 @@ import click
 
 from wakeful.cli.client import schedule_path
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
 
@@ -53,7 +53,7 @@ def backfill_command(
         if invocation.is_json:
             json_out({"left": left})
         else:
-            say(f"stopped; {left} instants will not run")
+            say(f"stopped; {plural(left, 'instant')} will not run")
         return
     if since is None:
         raise click.UsageError("write: wakeful backfill SLUG --from 30d [--until T] [--apply], or --stop")
@@ -69,7 +69,7 @@ def _tell(invocation: Invocation, answer: Mapping[str, Any], is_applied: bool) -
     for slug, count in answer["bySlug"].items():
         say(f"{slug}: {count}")
     total = answer["instants"]
-    many = "1 instant" if total == 1 else f"{total} instants"
+    many = plural(total, "instant")
     if is_applied:
         say(f"{many} will run, one after another{_price(answer)}")
     else:

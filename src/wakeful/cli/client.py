@@ -32,6 +32,7 @@ TOKEN_VARIABLE: Final = "WAKEFUL_TOKEN"  # noqa: S105 - the name of a variable
 RUN_TOKEN_VARIABLE: Final = "WAKEFUL_RUN_TOKEN"  # noqa: S105 - the name of a variable
 UNAUTHORIZED: Final = 401
 FORBIDDEN: Final = 403
+UNKNOWN: Final = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +74,7 @@ class Refused(Ended):
         words = problem.get("detail") or problem.get("error") or problem.get("title") or f"the daemon returned {status}"
         super().__init__(str(words), faults)
         self.status = status
+        self.is_unknown = status == UNKNOWN
 
 
 class Daemon:

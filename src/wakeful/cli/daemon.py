@@ -23,6 +23,9 @@ from wakeful.core.time.instants import format_instant
 from wakeful.server.daemon.home import holder_of
 
 LOOK: Final = 0.05
+LOOK_AT_RUNS: Final = 5.0
+"""Seconds that `down` waits for the list of runs."""
+NAMED_MAX: Final = 5
 
 
 @command("up")
@@ -128,11 +131,28 @@ def down_command(invocation: Invocation, timeout: str) -> None:
     if holder is None:
         raise no_daemon(invocation.home)
     only_people(invocation.home, "stop the daemon")
+    _say_what_holds_it(invocation.home)
     _stop(holder.pid, invocation.home, patience)
     if invocation.is_json:
         json_out({"running": False, "pid": holder.pid})
     else:
         say(f"the daemon (process {holder.pid}) has stopped")
+
+
+def _say_what_holds_it(home: Path) -> None:
+    """Note which runs the daemon will wait for; it does not answer while it stops."""
+    from wakeful.cli.client import find
+
+    try:
+        daemon = find(home)
+        runs = daemon.get("/api/runs", outcome="running", limit=NAMED_MAX + 1, timeout=LOOK_AT_RUNS)["runs"]
+        grace = daemon.get("/api/config", timeout=LOOK_AT_RUNS)["settings"]["limits"]["shutdown_grace"]
+    except (Ended, LookupError):  # it is stopped all the same
+        return
+    if runs:
+        named = [f"{run['slug']} (run {run['runId']})" for run in runs[:NAMED_MAX]]
+        more = ["and more"] if len(runs) > NAMED_MAX else []
+        note(f"it waits for {', '.join([*named, *more])}, for at most {grace} (limits.shutdown_grace)")
 
 
 def _stop(pid: int, home: Path, patience: float) -> None:

@@ -18,7 +18,7 @@ from wakeful.cli.agent_states import HOW_TO_ADD, NO_AGENT, AgentState, agents_of
 from wakeful.cli.errors import FAILED, Ended, Misused, start_command
 from wakeful.cli.home import database_of, running
 from wakeful.cli.invocation import Invocation, command, end
-from wakeful.cli.render import json_out, note
+from wakeful.cli.render import json_out, note, plural
 
 if TYPE_CHECKING:
     from wakeful.cli.client import Daemon
@@ -279,7 +279,8 @@ def _settings_of_daemon(daemon: Daemon, home: Path) -> Iterator[Finding]:
     """Settings in the file that are not in effect in the daemon, with the reason."""
     status = daemon.get("/api/config")
     if status["refused"]:
-        words = f"the daemon keeps the previous settings because of {len(status['refused'])} errors in wakeful.toml"
+        count = plural(len(status["refused"]), "error")
+        words = f"the daemon keeps the previous settings because of {count} in wakeful.toml"
         yield Finding("settings", "wrong", words, f"correct them, then: wakeful check {home / 'wakeful.toml'}")
     for setting in status["restart"]:
         words = f"{setting['name']} is {setting['written']} in the file, but the daemon still uses {setting['now']}"

@@ -16,6 +16,8 @@ class Ended(Exception):
     """The command failed; `str()` is the message to print, `faults` adds one line each."""
 
     code = FAILED
+    is_unknown = False
+    """Whether what was asked for does not exist."""
 
     def __init__(
         self, message: str, faults: Sequence[Fault] = (), *, hint: str | None = None, code: int | None = None

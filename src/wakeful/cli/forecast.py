@@ -10,7 +10,7 @@ import click
 from wakeful.cli import times
 from wakeful.cli.costs import dollars, unpriced
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 
 TIMEOUT: Final = 600.0
 
@@ -41,14 +41,15 @@ def _show(answer: Mapping[str, Any]) -> None:
     unpriced(answer)
     for collision in answer["collisions"]:
         first = times.when(collision["first"], now)
-        waiting = f"{collision['runs']} runs of {collision['slug']} wait, at most {collision['longest']}, first {first}"
+        runs = plural(collision["runs"], "run")
+        waiting = f"{runs} of {collision['slug']} wait, at most {collision['longest']}, first {first}"
         say(f"lane {collision['lane']}: {waiting}")
     for window in answer["windows"]:
         used_up, fits = times.when(window["exhaustedAt"], now), times.when(window["fits"], now)
         say(f"slot {window['slot']}: used up {used_up}, quota is available again {fits}{_of(window['slugs'])}")
     for budget in answer["budgets"]:
         amount = dollars(budget["limit"]) if budget["unit"] == "usd" else f"{budget['limit']:,.0f} tokens"
-        skipped = f", {budget['skipped']} instants would be skipped" if budget["skipped"] else ""
+        skipped = f", {plural(budget['skipped'], 'instant')} would be skipped" if budget["skipped"] else ""
         risk = f"at risk on {budget['date']} ({budget['risk']:.0%}){skipped}"
         say(f"budget {budget['scope']}: {amount} a {budget['period']} {risk}")
     _accuracy(answer["accuracy"])

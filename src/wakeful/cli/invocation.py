@@ -94,6 +94,11 @@ class HomeCommand(click.Command):
         except Ended as ended:
             from wakeful.cli.render import complain
 
+            if ended.hint is None and ended.is_unknown and isinstance(slug := ctx.params.get("slug"), str):
+                from wakeful.cli.slugs import nearest_slug
+
+                near = nearest_slug(invocation, slug)
+                ended.hint = None if near is None else f"did you mean {near}?"
             complain(ended)
             ctx.exit(ended.code)
 

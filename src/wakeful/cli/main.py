@@ -109,10 +109,29 @@ class Root(click.Group):
             raise click.UsageError(f"there is no command {args[0]!r}{_nearest(args[0])}", ctx) from error
 
 
+# What the commands of other programs are called, and ours.
+_OTHER_NAMES: Final = {
+    **dict.fromkeys(("delete", "remove", "del"), "rm"),
+    **dict.fromkeys(("schedules", "schedule", "list", "jobs"), "ls"),
+    **dict.fromkeys(("create", "new", "put"), "add"),
+    **dict.fromkeys(("start", "serve", "daemon"), "up"),
+    **dict.fromkeys(("stop", "quit"), "down"),
+    **dict.fromkeys(("logs", "history"), "log"),
+    **dict.fromkeys(("trigger", "fire"), "run"),
+    **dict.fromkeys(("enable", "unpause"), "resume"),
+    **dict.fromkeys(("disable", "stop-all"), "pause"),
+    **dict.fromkeys(("upcoming", "timetable"), "next"),
+    **dict.fromkeys(("config", "settings", "validate"), "check"),
+    "explain": "why",
+    "get": "show",
+    "update": "edit",
+}
+
+
 def _nearest(name: str) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, _MODULES, n=1)
+    near = [_OTHER_NAMES[name]] if name in _OTHER_NAMES else get_close_matches(name, _MODULES, n=1)
     return f"; did you mean {near[0]!r}?" if near else "; see wakeful --help"
 
 

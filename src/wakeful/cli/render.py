@@ -11,6 +11,11 @@ from wakeful.cli import terminal_text as inert
 from wakeful.cli.errors import Ended
 
 
+def plural(count: int, word: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {word}{'s' * (count != 1)}"
+
+
 def json_out(value: Any) -> None:
     """Print the result as JSON, and nothing else."""
     click.echo(inert.as_json(value))

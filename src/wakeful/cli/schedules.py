@@ -12,7 +12,7 @@ from wakeful.cli import times
 from wakeful.cli.client import PAGE, Daemon, schedule_path
 from wakeful.cli.errors import FAILED
 from wakeful.cli.invocation import Invocation, command, end
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 from wakeful.cli.slugs import optional_slug_argument, slug_argument
 
 IDLE: Final = "idle"  # for programs; people read the health
@@ -153,7 +153,7 @@ def _together(invocation: Invocation, verb: str, body: Mapping[str, Any]) -> Non
         json_out(answer)
         return
     count, done = answer["count"], f"{verb}d"
-    many = "1 schedule" if count == 1 else f"{count} schedules"
+    many = plural(count, "schedule")
     cure = "; to resume them: wakeful resume --all" if verb == "pause" and count else ""
     say(f"{many} {done}{cure}")
 

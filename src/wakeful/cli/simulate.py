@@ -13,7 +13,7 @@ from wakeful.cli import times
 from wakeful.cli.costs import dollars
 from wakeful.cli.errors import Misused
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 
 TIMEOUT: Final = 600.0
 SHOWN: Final = 50
@@ -152,7 +152,8 @@ def _show(answer: Mapping[str, Any]) -> None:
         note("nothing runs")
     for lane in answer["lanes"]:
         if lane["waited"]:
-            say(f"lane {lane['lane']}: {lane['waited']} of {lane['runs']} runs wait, at most {lane['longest']}")
+            count = f"{lane['waited']} of {plural(lane['runs'], 'run')}"
+            say(f"lane {lane['lane']}: {count} wait, at most {lane['longest']}")
     if answer["peak"]["at"] is not None:
         say(f"most at the same time: {answer['peak']['running']}, {times.when(answer['peak']['at'], now)}")
     say(f"difference from the current plan: {answer['difference']['sentence']}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from wakeful.cli.invocation import invocation_of
+from wakeful.cli.invocation import Invocation, invocation_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 PATIENCE: Final = 1.0
 """Seconds; a person is waiting after pressing Tab."""
 OFFERED_MAX: Final = 200
+COMPARED_MAX: Final = 10_000
 
 
 def complete_slug(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -29,6 +30,19 @@ def complete_slug(context: click.Context, _parameter: click.Parameter, incomplet
     except Exception:  # no completions on errors; a message would end up in the line being typed
         return []
     return [CompletionItem(line(slug), help=line(status)) for slug, status in candidates if slug.startswith(incomplete)]
+
+
+def nearest_slug(invocation: Invocation, slug: str) -> str | None:
+    """The slug that was probably meant by one that does not exist; None if no other is like it."""
+    from difflib import get_close_matches
+
+    try:
+        slugs = [one["slug"] for one in invocation.daemon().pages("/api/schedule", "schedules", limit=COMPARED_MAX)]
+    except Exception:  # the error that there is no such schedule matters more
+        return None
+    part_of = [one for one in slugs if slug in one]
+    near = get_close_matches(slug, slugs, n=1) or (part_of if len(part_of) == 1 else [])
+    return near[0] if near else None
 
 
 slug_argument = click.argument("slug", metavar="SLUG", shell_complete=complete_slug)

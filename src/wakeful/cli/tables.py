@@ -39,6 +39,8 @@ STYLES: Final[Mapping[str, Style]] = {
     "skipped": {"fg": "yellow"},
     "missed": {"fg": "yellow"},
     "ok": {"fg": "green"},
+    "failing": {"fg": "red"},
+    "late": {"fg": "red"},
     "warning": {"fg": "yellow"},
     "wrong": {"fg": "red"},
 }

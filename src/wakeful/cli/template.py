@@ -11,7 +11,8 @@ from wakeful.core.description import Field
 from wakeful.integrations.agents.programs import Installed
 
 _HEAD: Final = """\
-# Wakeful settings. Every line is optional: the commented values are the defaults.
+# Wakeful settings. Every line is optional: the commented values are the defaults. To change one, remove the # from its
+# line and from the [section] above it, or append both to this file.
 # The file is read again when it changes; check it with: wakeful check wakeful.toml
 """
 # Examples for settings that are unset by default.
@@ -107,7 +108,7 @@ def _section(section: Field, programs: Sequence[Installed]) -> Iterator[str]:
         yield _ENTRY_EXAMPLES[section.name]
     else:
         (table,) = section.kind.inner
-        yield "\n".join([f"[{section.name}]", *(_line(section.name, field) for field in table)]) + "\n"
+        yield "\n".join([f"# [{section.name}]", *(_line(section.name, field) for field in table)]) + "\n"
 
 
 def _line(section: str, field: Field) -> str:

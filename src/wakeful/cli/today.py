@@ -8,7 +8,7 @@ from typing import Any, Final
 from wakeful.cli import times
 from wakeful.cli.costs import unpriced
 from wakeful.cli.invocation import Invocation, command
-from wakeful.cli.render import json_out, note, say
+from wakeful.cli.render import json_out, note, plural, say
 
 _MARKS: Final = {"bad": "✗", "warn": "!", "note": "·"}
 
@@ -32,18 +32,20 @@ def today_command(invocation: Invocation) -> None:
         skipped = f", skipped: a budget is used up until {times.when(frees_at, since)}" if frees_at else ""
         note(f"next     {fire['slug']} {times.when(fire['dueAt'], since)}{skipped}")
     cost = today["cost"]
-    unknown = f", and {cost['unknown']} runs of unknown cost" if cost["unknown"] else ""
+    unknown = f", and {plural(cost['unknown'], 'run')} of unknown cost" if cost["unknown"] else ""
     note(f"cost     ${cost['cost']:.2f} today{unknown}")
     unpriced(cost)
 
 
 def _tell(item: Mapping[str, Any]) -> None:
-    say(f"{_MARKS[item['level']]} {item['title']} ({item['kind']}): {times.localised(item['sentence'])}")
-    if item.get("cure"):
-        say(f"    {times.localised(item['cure'])}")
-    help_with = _command(item)
-    if help_with is not None:
-        say(f"    {help_with}")
+    from wakeful.cli.tables import paragraph
+
+    paragraph(
+        f"{item['title']} ({item['kind']}): {times.localised(item['sentence'])}", label=f"{_MARKS[item['level']]} "
+    )
+    for words in (times.localised(item.get("cure") or ""), _command(item)):
+        if words:
+            paragraph(words, label="    ")
 
 
 def _command(item: Mapping[str, Any]) -> str | None:

@@ -45,8 +45,8 @@ def verify_rows(tx: Tx, *, ledger_days: int) -> RowsVerdict:
             unreadable.append(f"the definition of {schedule.slug} cannot be read: {read.reason}")
         elif isinstance(read.rules.timing, Cron | Every | Once | Times):
             begin = _certain_since(tx, schedule, cadence, kept_since)
-            histories[schedule.slug] = History([laws.Era(begin, read.rules.timing)])
-        histories.setdefault(schedule.slug, History([]))
+            histories[schedule.slug] = [laws.Era(begin, read.rules.timing)]
+        histories.setdefault(schedule.slug, [])
     return RowsVerdict(audit(tx, histories=histories), list(dangling(tx)), unreadable)
 
 

@@ -79,8 +79,8 @@ class Cli:
             assert time.monotonic() < give_up_at, "it never came true"
             time.sleep(0.15)
 
-    def on_terminal(self, *arguments: str, columns: int = 80) -> str:
-        """What a terminal of that width gets."""
+    def on_terminal(self, *arguments: str, columns: int = 80, typed: str = "") -> str:
+        """What a terminal of that width gets, with this typed ahead."""
         ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
         environment = {name: value for name, value in self.environment.items() if name != "COLUMNS"}
@@ -93,6 +93,7 @@ class Cli:
             stderr=theirs,
         )
         os.close(theirs)
+        os.write(ours, typed.encode())
         received = b"".join(_received(ours))
         os.close(ours)
         child.wait(WITHIN)

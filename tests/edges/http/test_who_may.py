@@ -104,6 +104,7 @@ roa   GET /api/system-events
 roa   GET /api/timeline
 roa   GET /api/today
 oagc  POST /api/tools/{name}
+oa    POST /api/understand
 roa   GET /api/upcoming
 oagc  POST /api/wake
 roa   GET /api/workflows

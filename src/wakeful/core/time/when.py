@@ -39,7 +39,7 @@ EXAMPLES: Final = "'every 2h', '0 9 * * 1-5', 'weekdays at 9:00', 'at 2026-12-01
 
 _ZONED: Final = re.compile(r"(.*?\S)\s+(in\s+)?(\()?([A-Za-z]+(?:/[A-Za-z0-9_+-]+)+|UTC|utc)\)?")
 _CRON: Final = re.compile(r"(?:cron\s+)?((?:[\d*][\d*/,-]*\s+){2}(?:[\w*/,#?-]+\s+){2,3}[\w*/,#?-]+)")
-_DATE: Final = (
+DATE: Final = (
     rf"(?P<iso>\d{{4}}-\d\d-\d\d)|(?P<near>today|tomorrow)"
     rf"|(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<month>{MONTH})(?:,?\s+(?P<year>\d{{4}}))?"
     rf"|(?P<month2>{MONTH})\s+(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<year2>\d{{4}}))?"
@@ -324,9 +324,9 @@ _FORMS: Final[tuple[_Form, ...]] = (
     (rf"(?:on\s+)?next\s+(?P<name>{'|'.join(WEEKDAYS)}){_AT}(?P<times>{TIMES})", _next_weekday),
     (rf"(?:on\s+)?(?P<days>{DAYS})", _day_alone),
     (r"(?:at\s+|on\s+|once\s+at\s+)?(?P<at>\d{4}-\d\d-\d\d[t ]\d\d:\d\d\S*)", _exact),
-    (rf"(?:on\s+|at\s+|once\s+on\s+)?(?:{_DATE}){_AT}(?P<times>{TIMES})", _dated),
-    (rf"(?:at\s+)?(?P<times>{TIMES})\s+(?:on\s+)?(?:{_DATE})", _dated),
-    (rf"(?:on\s+)?(?:{_DATE})", _no_time),
+    (rf"(?:on\s+|at\s+|once\s+on\s+)?(?:{DATE}){_AT}(?P<times>{TIMES})", _dated),
+    (rf"(?:at\s+)?(?P<times>{TIMES})\s+(?:on\s+)?(?:{DATE})", _dated),
+    (rf"(?:on\s+)?(?:{DATE})", _no_time),
     (rf"{_MONTHLY}(?:{_DAY_OF_MONTH}|{_NTH}){_AT}(?P<times>{TIMES})", _monthly),
     (rf"(?:on\s+)?(?:{_DAY_OF_MONTH}|{_NTH}){_OF_MONTH}{_AT}(?P<times>{TIMES})", _monthly),
     (r"(?:every|each)\s+(?P<length>.+)", _interval),

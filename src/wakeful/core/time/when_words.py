@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NoReturn
 
-from wakeful.core.errors import Invalid, refuse
+from wakeful.core.errors import FieldError, Invalid, refuse
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND, WEEK, Duration, parse_duration
 
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
@@ -34,22 +34,34 @@ _UNITS: Final = (
     ("s sec secs second seconds", SECOND),
 )
 _UNIT: Final = {word: unit for words, unit in _UNITS for word in words.split()}
+COUNT: Final = rf"(?:\d+|{'|'.join(_COUNTS)})"
+HOUR_WORD: Final = "(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
 _PART: Final = re.compile(rf"(\d+|{'|'.join(_COUNTS)})\s*({'|'.join(sorted(_UNIT, key=len, reverse=True))})\b")
 
 TIME: Final = r"(?:\d{1,2}(?::\d{2})?\s*[ap]\.?m\.?|\d{1,2}:\d{2}|noon|midnight|\d{1,2}(?![\d:/.-]))"
 TIMES: Final = rf"{TIME}(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+){TIME})*"
 _ONE_TIME: Final = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*(am|pm)?")
+WEEKDAY: Final = rf"(?:{'|'.join(f'{day}s?' for day in WEEKDAYS)})"
+WEEKDAY_SHORT: Final = rf"(?:{'|'.join(f'{day[:3]}s?' for day in WEEKDAYS)}|thur|thurs)"
 _DAY: Final = "|".join(f"{day}s?|{day[:3]}s?" for day in WEEKDAYS) + "|tues|thur|thurs|weds"
 DAYS: Final = (
     rf"(?:(?:every|each)\s+)?(?:day|daily|weekdays?|weekends?|(?:{_DAY})"
     rf"(?:(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*-\s*|\s+(?:to|through)\s+)(?:{_DAY}))*)"
 )
-MONTH: Final = "|".join(f"{month}|{month[:3]}" for month in MONTHS)
+MONTH: Final = "|".join(f"{month}|{month[:3]}" for month in MONTHS) + "|sept"
+
+
+class TwoMeanings(Invalid):
+    """Text that can be read in two ways; `readings` are texts for both."""
+
+    def __init__(self, field: str, text: str, first: str, second: str) -> None:
+        super().__init__(FieldError(field, f"'{text}' has two meanings; write '{first}' or '{second}'"))
+        self.readings = (first, second)
 
 
 def two_meanings(field: str, text: str, first: str, second: str) -> NoReturn:
     """Refuse text that can be read in two ways, naming both."""
-    refuse(field, f"'{text}' has two meanings; write '{first}' or '{second}'")
+    raise TwoMeanings(field, text, first, second)
 
 
 def length_of(text: str) -> Duration | None:
@@ -57,7 +69,7 @@ def length_of(text: str) -> Duration | None:
     one that a schedule can have."""
     parts = re.split(r"\s*,\s*(?:and\s+)?|\s+and\s+|(?<=[a-z])\s+(?=\d)", text.strip())
     matches = [_PART.fullmatch(part) for part in parts]
-    lengths = [_count(part[1]) * _UNIT[part[2]] for part in matches if part is not None]
+    lengths = [count_of(part[1]) * _UNIT[part[2]] for part in matches if part is not None]
     total = sum(lengths) if len(lengths) == len(parts) else _short_form(text)
     return total if total is not None and 0 < total <= LENGTH_MAX else None
 
@@ -69,7 +81,8 @@ def _short_form(text: str) -> Duration | None:
         return None
 
 
-def _count(word: str) -> int:
+def count_of(word: str) -> int:
+    """The number that a word or digits stand for."""
     return _COUNTS[word] if word in _COUNTS else int(word[:12])
 
 

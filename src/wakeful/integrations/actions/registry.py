@@ -1,15 +1,17 @@
 """Python callables by name."""
 
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from wakeful.integrations.system.text import one_line
 
 Target: TypeAlias = Callable[..., Any]
+_HOW_TO_FIND: Final = "install it, put its folder on the daemon's PYTHONPATH, or correct the target"
 
 
 class UnknownCallable(Exception):
@@ -53,6 +55,18 @@ class CallRegistry:
         return _walk(_import(module_name, name), path, name)
 
 
+def missing_module(target: str) -> str | None:
+    """That the module of a target is not on Python's path, with the cure; None if it is. Nothing is imported."""
+    package = target.partition(":")[0].partition(".")[0]
+    try:
+        is_found = package in sys.modules or importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):  # not a name of a module; the import says so
+        return None
+    if is_found:
+        return None
+    return f"there is no Python module '{package}'; {_HOW_TO_FIND} '{target}'"
+
+
 def _import(module_name: str, name: str) -> ModuleType:
     try:
         return importlib.import_module(module_name)
@@ -60,9 +74,7 @@ def _import(module_name: str, name: str) -> ModuleType:
         raise
     except BaseException as error:  # a module may do anything on import, even exit
         cause = one_line(f"{type(error).__name__}: {error}")
-        raise UnknownCallable(
-            f"'{module_name}' cannot be imported ({cause}); install it, or correct the target '{name}'"
-        ) from error
+        raise UnknownCallable(f"'{module_name}' cannot be imported ({cause}); {_HOW_TO_FIND} '{name}'") from error
 
 
 def _walk(module: ModuleType, path: str, name: str) -> Target:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import DAY, format_instant
 from wakeful.integrations.imports.agent_jobs import (
     agent_of,
@@ -32,7 +33,6 @@ from wakeful.integrations.imports.entries import (
     SourceRefused,
     SourceTimes,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.places import existing, found, json_of, read_files
 from wakeful.integrations.imports.rrule import rrule_schedule

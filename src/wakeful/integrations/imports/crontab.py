@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.cron_fields import NAMED, debian_times
 from wakeful.integrations.imports.entries import (
     ENTRIES_MAX,
@@ -26,7 +27,6 @@ from wakeful.integrations.imports.entries import (
     SourceRefused,
     masked,
     refuse,
-    slug_of,
     split_environment,
 )
 
@@ -39,6 +39,7 @@ _NOISE: Final = frozenset({
     "cd", "test", "sh", "bash", "env", "nice", "ionice", "flock", "exec", "timeout", "sudo", "nohup", "if", "then",
     "fi", "command", "root", "python", "python3", "perl", "node",
 })  # fmt: skip
+_CD: Final = re.compile(r"""^(?:\s*cd\s+(?:'[^']*'|"[^"]*"|[^\s;&]+)\s*(?:&&|;))+""")
 _WORD: Final = re.compile(r"[^\s;&|()<>]+")
 _ABOUT_CRON: Final = frozenset({"SHELL", "MAILTO", "MAILFROM", "CRON_TZ", "HOME", "LOGNAME", "USER", "RANDOM_DELAY"})
 
@@ -232,7 +233,7 @@ def _ref(table: _Table, text: str) -> str:
 
 def command_name(command: str) -> str:
     """What to call a shell command: its first program."""
-    for word in _WORD.findall(command):
+    for word in _WORD.findall(_CD.sub("", command)):
         plain = word.strip("'\"[]!")
         if (
             plain

@@ -108,12 +108,6 @@ class Reader(Protocol):
     def __call__(self, files: Sequence[SourceFile], context: Context) -> list[Entry]: ...
 
 
-def slug_of(text: str) -> str:
-    """A slug made from any string."""
-    made = re.sub(r"[^a-z0-9._]+", "-", text.lower()).strip("-._")
-    return made[:56].strip("-._") or "job"
-
-
 _SECRETS: Final = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"), r"\1 ***"),
     (re.compile(r"(?i)(--?(?:password|passwd|token|secret|api[-_]?key)[= ])('[^']*'|\"[^\"]*\"|\S+)"), r"\1***"),

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import MINUTE, format_duration
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, jobs_of, refused_entry, shown, text_of, whole_of
 from wakeful.integrations.imports.entries import (
@@ -19,7 +20,6 @@ from wakeful.integrations.imports.entries import (
     SourceFile,
     masked,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.places import existing, json_of, read_files
 

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.agent_jobs import (
     addressee,
     agent_of,
@@ -34,7 +35,6 @@ from wakeful.integrations.imports.entries import (
     SourceFile,
     SourceTimes,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.places import existing, found, json_of, read_files
 

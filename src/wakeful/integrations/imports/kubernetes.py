@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.schedule.policies import GRACE
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import SECOND, format_duration
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, given, instant_of, object_of, text_of, whole_of
 from wakeful.integrations.imports.cron_fields import NAMED, plain_times
@@ -20,7 +21,6 @@ from wakeful.integrations.imports.entries import (
     SourceFile,
     SourceRefused,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.places import json_of, plain_files_in, printed, read_files
 from wakeful.integrations.imports.yaml_files import yaml_documents

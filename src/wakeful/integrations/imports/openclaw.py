@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import format_duration
 from wakeful.integrations.imports.agent_jobs import (
     addressee,
@@ -38,7 +39,6 @@ from wakeful.integrations.imports.entries import (
     SourceRefused,
     SourceTimes,
     refuse,
-    slug_of,
     split_environment,
 )
 from wakeful.integrations.imports.heartbeat_lines import heartbeat_entry

@@ -6,6 +6,7 @@ from typing import Any
 
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition_json import ACTIONS, READ_BACK
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import parse_duration
 from wakeful.integrations.imports.agent_jobs import (
     entry_or_refusal,
@@ -29,7 +30,6 @@ from wakeful.integrations.imports.entries import (
     SourceFile,
     SourceTimes,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.heartbeat_lines import heartbeat_entry
 from wakeful.integrations.imports.places import existing, found, json_of, read_files

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import MINUTE, SECOND, Instant, format_duration
 from wakeful.integrations.imports.agent_jobs import every
 from wakeful.integrations.imports.entries import (
@@ -19,7 +20,6 @@ from wakeful.integrations.imports.entries import (
     SourceRefused,
     masked,
     refuse,
-    slug_of,
     split_environment,
 )
 from wakeful.integrations.imports.systemd_calendar import Calendar, daily_times, joined_calendars, parse_calendar

@@ -99,7 +99,7 @@ function buttons(item, changed) {
     case "delivery": {
       const path = `/api/deliveries/${item.deliveryId}`;
       const discard = async () => {
-        if (!(await confirm("Discard this message?", "It will not be sent, and there is no other copy.", "Discard")))
+        if (!(await confirm("Discard this message?", "It will not be sent, and there is no other copy.", "Discard", "Keep the message")))
           return;
         await attempt(() => ask("DELETE", path), "Discarded");
         changed();
@@ -141,7 +141,7 @@ async function isReviewed(item) {
   const differences = proposal.changes.map(({ field, old, new: now }) => `${field}: ${JSON.stringify(old)} → ${JSON.stringify(now)}`);
   const all = { create: JSON.stringify(proposal.definition, null, 2), edit: differences.join("\n"), run: proposal.note ?? "" }[proposal.change];
   const proposed = h("pre", { class: "text", tabindex: 0 }, quoted(written(all)));
-  return confirm(`Approve ${item.title}?`, [`The agent ${item.agent} proposed:`, proposed], "Approve", { kind: "primary" });
+  return confirm(`Approve ${item.title}?`, [`The agent ${item.agent} proposed:`, proposed], "Approve", "Decide later", { kind: "primary" });
 }
 
 /** An item as a row of the list. */

@@ -5,12 +5,31 @@ import { fill, h } from "../lib/dom.js";
 import { controls, zones } from "./controls.js";
 import { choices } from "./elements.js";
 
+/** Fields of a timing that few people need. */
+const RARE = ["schedule.inGap", "schedule.inRepeat"];
+
 /** The element with all fields, and `show`, which fills them from the values. */
 export function definitionFields(form, values, changed) {
   const draw = controls(values, changed);
   const [timingFields, actionFields, optionFields] = ["pairs", "stack", "stack"].map((kind) => h("div", { class: kind }));
+  const rareFields = h("div");
   const partOf = (parts, name) => parts.find((part) => part.name === name).fields;
-  const showTiming = () => fill(timingFields, partOf(form.timings, values.timing).map(draw));
+  const showTiming = () => {
+    const specs = partOf(form.timings, values.timing);
+    const rare = specs.filter(({ name }) => RARE.includes(name));
+    fill(timingFields, specs.filter((spec) => !rare.includes(spec)).map(draw));
+    fill(
+      rareFields,
+      rare.length
+        ? h(
+            "details",
+            { open: rare.some(({ name }) => values[name]) },
+            h("summary", null, "Daylight saving"),
+            h("div", { class: "pairs" }, rare.map(draw)),
+          )
+        : null,
+    );
+  };
   const showAction = () => {
     const [needed, more] = [[], []];
     for (const spec of partOf(form.actions, values.action))
@@ -44,7 +63,7 @@ export function definitionFields(form, values, changed) {
   const element = h(
     "div",
     { class: "form" },
-    h("fieldset", null, h("legend", null, "When"), timings, timingFields),
+    h("fieldset", null, h("legend", null, "When"), timings, timingFields, rareFields),
     h("fieldset", null, h("legend", null, "What"), actions, actionFields),
     h("details", null, h("summary", null, "More options"), optionFields),
     zones(),

@@ -39,8 +39,8 @@ export function open(dialog) {
   dialog.showModal();
 }
 
-/** Ask for confirmation before something that cannot be undone. */
-export function confirm(title, words, yes, { kind = "danger" } = {}) {
+/** Ask for confirmation before something that cannot be undone. Both buttons say what they do. */
+export function confirm(title, words, yes, no, { kind = "danger" } = {}) {
   return new Promise((answer) => {
     const dialog = h(
       "dialog",
@@ -52,7 +52,7 @@ export function confirm(title, words, yes, { kind = "danger" } = {}) {
       h(
         "div",
         { class: "foot" },
-        button("Cancel", () => dialog.close("no")),
+        button(no, () => dialog.close("no")),
         button(yes, () => dialog.close("yes"), { kind }),
       ),
     );

@@ -9,17 +9,22 @@ export const faultsOf = (error) =>
     ? error.errors
     : [{ field: error.field ?? "", message: error.message }];
 
-/** Show errors in a form; an empty list clears it. */
-export function showFaults(form, general, faults, { isAtFields = true } = {}) {
+/** Show errors in a form; an empty list clears it. Those at controls that are not reached yet wait; returns how many. */
+export function showFaults(form, general, faults, { isAtFields = true, isReached = () => true } = {}) {
   for (const control of form.querySelectorAll("[data-field]")) {
     control.removeAttribute("aria-invalid");
     form.querySelector(`#${control.id}-wrong`)?.replaceChildren();
   }
   const homeless = [];
+  let waiting = 0;
   for (const fault of faults) {
     const control = isAtFields || fault.field === "slug" ? controlOf(form, fault.field) : null;
     if (!control) {
       homeless.push(fault);
+      continue;
+    }
+    if (!isReached(control)) {
+      waiting += 1;
       continue;
     }
     control.setAttribute("aria-invalid", "true");
@@ -33,6 +38,7 @@ export function showFaults(form, general, faults, { isAtFields = true } = {}) {
       h("li", { class: "note bad" }, quoted(fault.field ? `${fault.field}: ${fault.message}` : fault.message)),
     ),
   );
+  return waiting;
 }
 
 /** The control of a field: its own, that of one of its parts, or that of its parent. */

@@ -1,18 +1,20 @@
-// The command palette (Ctrl-K): open any view, find any schedule, run any action by keyboard.
+// The command palette (Ctrl-K): open any view, find anything by its name, run any action by keyboard; and create a schedule
+// from a sentence, which is offered last and has a key of its own.
 
-import { get, post, schedulePath } from "../lib/api.js";
 import { fill, h, quoted, settled } from "../lib/dom.js";
-import { outcomeWords } from "../lib/text.js";
+import { finder } from "../lib/finding.js";
 import { attempt } from "./dialogs.js";
+import { button } from "./elements.js";
 import { icon } from "./icons.js";
-
-const FOUND_MAX = 8;
+import { create, question, understand, understanding } from "./sentence.js";
 
 /** Open the palette. `places`: [words, address, symbol]; `deeds`: [words, action, symbol]. */
 export function openPalette(places, deeds) {
-  if (document.querySelector("dialog.palette")) return;
+  if (document.querySelector("dialog.palette[open]")) return;
   let entries = [];
   let chosen = 0;
+  let offered = null; // the definition that Ctrl-Enter creates
+  const offer = h("section", { class: "offer hidden", "aria-label": "Create a schedule", "aria-live": "polite" });
   const list = h("ul", { role: "listbox", id: "palette-list", "aria-label": "Results" });
   const input = h("input", {
     type: "text",
@@ -20,7 +22,7 @@ export function openPalette(places, deeds) {
     "aria-expanded": true,
     "aria-controls": "palette-list",
     "aria-label": "Command palette",
-    placeholder: "Go to a view, find a schedule, or run an action…",
+    placeholder: "Find or run anything, or say what should happen and when…",
     autocomplete: "off",
     spellcheck: "false",
   });
@@ -36,6 +38,7 @@ export function openPalette(places, deeds) {
     },
     input,
     list,
+    offer,
   );
 
   const take = (entry) => {
@@ -85,39 +88,41 @@ export function openPalette(places, deeds) {
     })),
     ...deeds.map(([words, act, symbol]) => ({ words, symbol, kind: "do", act })),
   ];
-  const matches = (text, words) => text.split(/\s+/).every((part) => words.toLowerCase().includes(part));
+  const matches = (text, words) => text.toLowerCase().split(/\s+/).every((part) => words.toLowerCase().includes(part));
+  const write = (text) => {
+    input.value = text;
+    input.dispatchEvent(new Event("input"));
+    input.focus();
+  };
+  const createIt = () => {
+    const definition = offered;
+    dialog.close();
+    create(definition);
+  };
+  const showOffer = (answer) => {
+    offered = answer?.definition ?? null;
+    const isShown = Boolean(answer?.when);
+    offer.classList.toggle("hidden", !isShown);
+    if (!isShown) fill(offer);
+    else if (!offered) fill(offer, question(answer, write));
+    else fill(offer, understanding(answer), button(["Create ", h("kbd", null, "Ctrl Enter")], createIt, { kind: "primary small" }));
+  };
+  const find = finder(attempt);
   let asked = 0;
   const search = settled(async (text) => {
     const mine = asked;
     if (!text) return;
-    try {
-      const answer = await get("/api/schedule", { q: text, limit: FOUND_MAX });
-      if (mine !== asked || !dialog.open) return;
-      const schedules = answer.schedules.flatMap((schedule) => [
-        {
-          words: schedule.slug,
-          symbol: "list",
-          kind: schedule.health === "off" ? outcomeWords(schedule.status) : schedule.health,
-          act: () => {
-            location.hash = `#/schedules/${schedule.slug}`;
-          },
-        },
-        {
-          words: `Run ${schedule.slug} now`,
-          symbol: "play",
-          kind: "do",
-          act: () => attempt(() => post(schedulePath(schedule.slug, "/run")), `${schedule.slug}: run requested`),
-        },
-      ]);
-      show([...fixed.filter((entry) => matches(text, entry.words)), ...schedules]);
-    } catch {
-      // The fixed entries stay visible.
-    }
+    const isOver = () => mine !== asked || !dialog.open;
+    const [found, answer] = await Promise.allSettled([find(text), understand(text)]);
+    if (isOver()) return;
+    if (found.value) show([...fixed.filter((entry) => matches(text, entry.words)), ...found.value]); // else the fixed ones stay
+    showOffer(answer.value);
   }, 120);
   input.addEventListener("input", () => {
     asked += 1; // a late response for an earlier query must not replace newer results
-    const text = input.value.trim().toLowerCase();
+    const text = input.value.trim();
     show(fixed.filter((entry) => matches(text, entry.words)));
+    showOffer(null);
     search(text);
   });
   input.addEventListener("keydown", (event) => {
@@ -126,6 +131,9 @@ export function openPalette(places, deeds) {
       event.preventDefault();
       chosen = (chosen + step + entries.length) % Math.max(1, entries.length);
       point();
+    } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      if (offered) createIt();
     } else if (event.key === "Enter" && entries[chosen]) {
       event.preventDefault();
       take(entries[chosen]);

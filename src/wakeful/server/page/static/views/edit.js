@@ -6,6 +6,7 @@ import { controlsOf, fromForm, scheduleForm, toForm, written } from "../lib/defi
 import { at, localZone, localised, wall, when } from "../lib/time.js";
 import { tell } from "../parts/dialogs.js";
 import { definitionFields } from "../parts/definition-fields.js";
+import { question, understand } from "../parts/sentence.js";
 import { faultsOf, showFaults } from "../parts/field-errors.js";
 import { body, button, choices, field, link, panel } from "../parts/elements.js";
 import { whatWouldChange } from "../parts/simulation.js";
@@ -20,6 +21,11 @@ function showField(form, name, needed) {
   control.scrollIntoView({ block: "center" });
   control.focus({ preventScroll: true });
 }
+
+const UNFINISHED = "Fill in a timing and an action to see when it would run.";
+
+/** A name as it is typed, as a slug: `Morning Digest` is morning-digest. */
+const slugOf = (text) => text.trim().toLowerCase().replace(/[^a-z0-9._-]+/g, "-").replace(/^[-._]+|-+$/g, "");
 
 export default async function edit(visit) {
   const known = visit.params[0] ?? null;
@@ -54,6 +60,9 @@ export default async function edit(visit) {
     autocapitalize: "none",
     maxlength: 64,
     oninput: () => preview(),
+    onchange: () => {
+      slug.value = slugOf(slug.value);
+    },
   });
   const general = h("ul", { class: "hidden", role: "alert" });
   const words = h("p", { class: "words" }, "…");
@@ -64,6 +73,15 @@ export default async function edit(visit) {
     spellcheck: "false",
     "aria-label": "Definition as JSON",
     oninput: () => preview(),
+  });
+  const reached = new Set(); // of a new schedule: the controls that were filled in or left
+  const reach = ({ target }) => {
+    if (target.dataset?.field) reached.add(target.dataset.field);
+  };
+  form.addEventListener("input", reach);
+  form.addEventListener("focusout", (event) => {
+    reach(event);
+    if (!known && touched()) preview();
   });
   const save0 = button(known ? "Save" : "Create", null, { kind: "primary", type: "submit" });
 
@@ -111,12 +129,16 @@ export default async function edit(visit) {
 
   // --- preview ------------------------------------------------------------------------------------------------------------
 
-  const showErrors = (errors) => showFaults(form, general, errors, { isAtFields: !isJson });
+  const showErrors = (errors) =>
+    showFaults(form, general, errors.map((fault) => (fault.field === "action" ? { ...fault, field: values.action } : fault)), {
+      isAtFields: !isJson,
+      isReached: ({ dataset }) => known !== null || reached.has(dataset.field),
+    });
   const rehearse = async () => {
     const mine = ++asked;
-    const name = slug.value.trim();
+    const name = slugOf(slug.value);
     if (!known && !touched()) {
-      fill(words, "Fill in a timing and an action to see when it would run.");
+      fill(words, UNFINISHED);
       return;
     }
     try {
@@ -139,10 +161,10 @@ export default async function edit(visit) {
       fill(warning, said ? quoted(said) : null);
     } catch (error) {
       if (mine !== asked || error.name === "AbortError") return;
-      fill(words, "This cannot be planned.");
       fill(times);
       warning.classList.add("hidden");
-      showErrors(faultsOf(error));
+      const waiting = showErrors(faultsOf(error));
+      fill(words, waiting === faultsOf(error).length ? UNFINISHED : "This cannot be planned.");
     }
   };
   const touched = () =>
@@ -152,7 +174,9 @@ export default async function edit(visit) {
   }, 180);
   const save = async () => {
     asked += 1;
-    const name = slug.value.trim();
+    slug.value = slugOf(slug.value);
+    const name = slug.value;
+    for (const control of form.querySelectorAll("[data-field]")) reached.add(control.dataset.field);
     try {
       if (!name) throw Object.assign(new Error("enter a name, such as daily-standup"), { field: "slug" });
       await ask("PUT", schedulePath(name), {
@@ -176,8 +200,37 @@ export default async function edit(visit) {
     }
   };
 
+  // --- in words -----------------------------------------------------------------------------------------------------------
+
+  const unclear = h("div", { class: "stack", "aria-live": "polite" });
+  const sentence = h("input", {
+    type: "text",
+    placeholder: "every weekday at 9 summarise my mail",
+    autocapitalize: "none",
+    oninput: () => read(),
+  });
+  const read = settled(async () => {
+    const text = sentence.value;
+    const answer = await understand(text).catch(() => null);
+    if (text !== sentence.value) return;
+    fill(unclear, answer && !answer.definition && answer.when ? question(answer, choose) : null);
+    if (answer?.assumed.length) fill(unclear, h("p", { class: "soft" }, quoted(`Assumed: ${answer.assumed.join("; ")}.`)));
+    if (!answer?.definition) return;
+    const { slug: name, ...meant } = answer.definition;
+    if (!reached.has("slug")) slug.value = name;
+    Object.assign(values, toForm(described, meant));
+    fields.show();
+    preview();
+  }, 250);
+  const choose = (text) => {
+    sentence.value = text;
+    sentence.focus();
+    read();
+  };
+
   form.append(
     general,
+    ...(known ? [] : [field("sentence", "In words", sentence, "What should happen, and when. It fills in the fields below."), unclear]),
     field("slug", "Name", slug, known ? null : "Lower-case letters, digits, . _ and -; this name is used everywhere"),
     fields.element,
     asJson,
@@ -188,7 +241,7 @@ export default async function edit(visit) {
       link("Cancel", known ? `#/schedules/${known}` : "#/schedules", { kind: "quiet" }),
     ),
   );
-  const change = await whatWouldChange(() => ({ ...definition(), slug: slug.value.trim() || "new-schedule" }));
+  const change = await whatWouldChange(() => ({ ...definition(), slug: slugOf(slug.value) || "new-schedule" }));
   if (known) await rehearse();
   else rehearse();
   visit.hear(["schedules"], (events) => {

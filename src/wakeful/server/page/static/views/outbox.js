@@ -26,7 +26,7 @@ export default async function outbox(visit) {
   const page = (cursor) => get("/api/deliveries", { status, cursor, limit: 50 }, visit.signal);
   const again = (action, words) => attempt(action, words).then(() => load().catch(visit.ignore));
   const discard = async (delivery) => {
-    if (await confirm("Discard this message?", "It will not be sent, and there is no other copy.", "Discard"))
+    if (await confirm("Discard this message?", "It will not be sent, and there is no other copy.", "Discard", "Keep the message"))
       again(() => ask("DELETE", `/api/deliveries/${delivery.id}`), "Discarded");
   };
   const row = (delivery) => {

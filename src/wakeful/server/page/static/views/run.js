@@ -42,7 +42,7 @@ export default async function run(visit) {
     if (made) goTo(made);
   };
   const cancel = async () => {
-    if (await confirm(`Cancel run ${id}?`, "Its processes are stopped, and it is not retried.", "Cancel the run"))
+    if (await confirm(`Cancel run ${id}?`, "Its processes are stopped, and it is not retried.", "Cancel the run", "Keep running"))
       attempt(() => post(`/api/runs/${id}/cancel`), "Cancel requested").then(load);
   };
   const askWhy = async () => {

@@ -229,6 +229,7 @@ export default async function schedule(visit) {
         `Delete ${slug}?`,
         "A run in progress finishes; past runs stay in the ledger. This cannot be undone.",
         "Delete",
+        "Keep the schedule",
       ))
     )
       return;

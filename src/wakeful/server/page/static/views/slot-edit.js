@@ -56,7 +56,7 @@ export default async function slotEdit(visit) {
     }
   };
   const drop = async () => {
-    if (!(await confirm(`Remove ${known}?`, "It is no longer polled or woken. Its runs stay in the ledger.", "Remove"))) return;
+    if (!(await confirm(`Remove ${known}?`, "It is no longer polled or woken. Its runs stay in the ledger.", "Remove", "Keep the slot"))) return;
     try {
       await remove(path(known));
       location.hash = "#/slots";

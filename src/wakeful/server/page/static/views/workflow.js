@@ -21,7 +21,7 @@ export default async function workflow(visit) {
   const act = (below, words, given) =>
     attempt(() => post(path(below), given), words).then(() => load().catch(visit.ignore));
   const drop = async () => {
-    if (!(await confirm(`Delete ${id}?`, "A run in progress may finish; past runs stay in the ledger. Its messages are deleted.", "Delete"))) return;
+    if (!(await confirm(`Delete ${id}?`, "A run in progress may finish; past runs stay in the ledger. Its messages are deleted.", "Delete", "Keep the workflow"))) return;
     if (await attempt(() => ask("DELETE", path()), `${id} was deleted`)) location.hash = "#/workflows";
   };
   const load = async () => {
