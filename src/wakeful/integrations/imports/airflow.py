@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.errors import Invalid
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import Instant, format_duration, parse_instant
 from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, every
@@ -23,7 +24,6 @@ from wakeful.integrations.imports.entries import (
     SourceTimes,
     masked,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.places import found, read_files
 from wakeful.integrations.imports.python_source import (

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.policies import GRACE
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import SECOND, Instant, format_duration, format_instant
 from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, every, jobs_of, once
@@ -29,7 +30,6 @@ from wakeful.integrations.imports.entries import (
     SourceTimes,
     masked,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.inert_pickle import Made, Named, read_pickle
 from wakeful.integrations.imports.places import json_of, rows_of

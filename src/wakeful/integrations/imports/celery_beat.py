@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.errors import Invalid
+from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import format_instant
 from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import (
@@ -38,7 +39,6 @@ from wakeful.integrations.imports.entries import (
     SourceTimes,
     masked,
     refuse,
-    slug_of,
 )
 from wakeful.integrations.imports.places import json_of, read_file, rows_of
 from wakeful.integrations.imports.python_source import (

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, text_of
 from wakeful.integrations.imports.cron_fields import plain_times
-from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceRefused, refuse, slug_of
+from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceRefused, refuse
 from wakeful.integrations.imports.places import existing, plain_files_in, read_files
 from wakeful.integrations.imports.yaml_files import yaml_documents
 

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, shown, text_of
 from wakeful.integrations.imports.cron_text import cron_text
-from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceTimes, refuse, slug_of
+from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceTimes, refuse
 from wakeful.integrations.imports.places import existing, read_files
 from wakeful.integrations.imports.wall_rules import WallRules
 from wakeful.integrations.imports.yaml_files import yaml_documents

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, every, given, shown, text_of, whole_of
 from wakeful.integrations.imports.cron_fields import debian_times
 from wakeful.integrations.imports.entries import (
@@ -21,7 +22,6 @@ from wakeful.integrations.imports.entries import (
     SourceTimes,
     masked,
     refuse,
-    slug_of,
     split_environment,
 )
 from wakeful.integrations.imports.places import plain_files_in, read_each, read_files

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.errors import Invalid
+from wakeful.core.slug import slug_of
 from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, object_of, text_of
 from wakeful.integrations.imports.cron_fields import cron_sets
-from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceRefused, refuse, slug_of
+from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceRefused, refuse
 from wakeful.integrations.imports.places import existing, json_of, plain_files_in, read_files, rows_of
 from wakeful.integrations.imports.wall_rules import Gap, WallRules
 
