@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.time.instants import INSTANT_MAX, format_duration, format_instant, parse_duration, parse_instant
+from wakeful.core.time.timing_builders import as_datetime
 
 
 def test_an_instant_is_written_in_utc_with_milliseconds() -> None:
@@ -33,6 +34,11 @@ def test_every_instant_round_trips(t: int) -> None:
 def test_any_offset_names_the_same_instant(text: str) -> None:
     """Input may carry any offset."""
     assert parse_instant(text) == 1_769_763_600_000
+
+
+def test_a_time_beyond_the_year_9999_is_shown_as_its_last_moment() -> None:
+    """A stagger may lead there; a schedule that has one can still be read."""
+    assert as_datetime(INSTANT_MAX + 1) == as_datetime(INSTANT_MAX)
 
 
 def test_digits_beyond_the_millisecond_are_cut() -> None:

@@ -112,9 +112,9 @@ def as_datetime(instant: Instant) -> datetime: ...
 @overload
 def as_datetime(instant: Instant | None) -> datetime | None: ...
 def as_datetime(instant: Instant | None) -> datetime | None:
-    """An instant as an aware datetime in UTC."""
+    """An instant as an aware datetime in UTC. A `stagger` at the end of the year 9999 leads beyond what can be written."""
     # Not `fromtimestamp`: a float cannot represent every millisecond, and it fails beyond the platform's time_t.
-    return None if instant is None else _EPOCH + instant * _MILLISECOND
+    return None if instant is None else _EPOCH + min(instant, INSTANT_MAX) * _MILLISECOND
 
 
 def as_instant(value: str | datetime, field: str, zone: str | None = None) -> Instant:
