@@ -65,7 +65,8 @@ def add_command(
 
 def _add_sentence(invocation: Invocation, text: str, given: Mapping[str, Any], *, dry_run: bool, is_sure: bool) -> None:
     daemon = invocation.daemon(what="so the schedule would never fire")
-    definition, found = add_sentence.understood(daemon, text, given)
+    is_asking = not is_sure and add_sentence.is_on_terminal(invocation)
+    definition, found = add_sentence.understood(daemon, text, given, is_asking=is_asking)
     if not invocation.is_json:
         add_sentence.tell_understood(definition, found)
     elif dry_run:

@@ -59,6 +59,13 @@ def test_what_is_unclear_is_asked_in_one_line_with_sentences_that_are_clear(cli:
     ]
 
 
+def test_a_terminal_lets_one_choose(cli: Cli) -> None:
+    shown = cli.on_terminal("add", "every day at 5 feed the dog", typed="2\ny\n")
+    assert "  2  every day at 17:00 feed the dog" in shown
+    assert "feed-the-dog added" in shown
+    assert cli.ask("-o", "json", "show", "feed-the-dog").json["schedule"]["times"] == ["17:00"]
+
+
 def test_a_rehearsal_and_json(cli: Cli) -> None:
     said = cli.ask("-o", "json", "add", "every morning water the plants", "--dry-run", "--tz", "Asia/Tokyo")
     assert said.code == 0
