@@ -112,7 +112,7 @@ def as_datetime(instant: Instant) -> datetime: ...
 @overload
 def as_datetime(instant: Instant | None) -> datetime | None: ...
 def as_datetime(instant: Instant | None) -> datetime | None:
-    """An instant as an aware datetime in UTC. A `stagger` at the end of the year 9999 leads beyond what can be written."""
+    """An instant as an aware datetime in UTC. A `stagger` may lead beyond the last that can be written."""
     # Not `fromtimestamp`: a float cannot represent every millisecond, and it fails beyond the platform's time_t.
     return None if instant is None else _EPOCH + min(instant, INSTANT_MAX) * _MILLISECOND
 
