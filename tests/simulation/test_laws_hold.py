@@ -7,7 +7,7 @@ A failure names its seed and the command that replays it, with everything that h
 import pytest
 
 from sampling import sampled
-from worlds.plain_law import SETTLED, STARTED, WITH_RESULT
+from worlds.plain_law import SETTLED, STARTED, WITH_REPLY, WITH_RESULT
 from worlds.population import EVERYBODY
 from worlds.replay import climate_of, simulate
 
@@ -62,8 +62,14 @@ def test_all_laws_hold_where_many_are_due_together(seed: int, days: float) -> No
 
 
 def test_batches_with_results_are_settled_in_some_of_them() -> None:
-    """What a run leaves behind is the only thing in which the ends of a batch differ."""
+    """What is stored of a run is its own."""
     assert simulate(16, days=30, has_alike=True).outside[WITH_RESULT] > 0
+
+
+def test_batches_with_replies_are_settled_in_some_of_them() -> None:
+    """Where the output of each run is delivered."""
+    with_outbox = frozenset({"outbox"})
+    assert simulate(4, days=4, nodes=1, inhabitants=with_outbox, has_alike=True).outside[WITH_REPLY] > 0
 
 
 @pytest.mark.torture

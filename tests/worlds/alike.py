@@ -14,6 +14,8 @@ from worlds.faults import LANES, Behaviour, Climate, Deed, Person, draw_behaviou
 PREFIX: Final = "alike-"
 TELLING: Final = "alike-telling-"
 """The slugs of those whose runs have an output."""
+REPLYING: Final = "alike-telling-someone-"
+"""The slugs of those whose output is delivered, in a world with an outbox."""
 BATCHES_MAX: Final = 12
 _MEDDLING: Final[tuple[Person, ...]] = ("edit", "pause", "remove", "run_now", "cancel")
 
@@ -64,6 +66,11 @@ def is_telling(slug: str) -> bool:
     return slug.startswith(TELLING)
 
 
+def is_replying(slug: str) -> bool:
+    """Whether the output of its runs is delivered, in a world with an outbox."""
+    return slug.startswith(REPLYING)
+
+
 def draw_behaviour_of_one(rng: random.Random) -> Behaviour:
     """Most end together; some cancel their own task."""
     dice = rng.random()
@@ -93,7 +100,8 @@ def _draw(rng: random.Random, climate: Climate, number: int, at: int) -> Alike:
     }
     if rng.random() < 0.25:
         written["lane"] = rng.choice(LANES)
-    prefix = TELLING if rng.random() < 0.3 else PREFIX
+    dice = rng.random()
+    prefix = REPLYING if dice < 0.25 else TELLING if dice < 0.45 else PREFIX
     every = climate.pace * rng.randrange(1, 4) if is_recurring else None
     return Alike(at, f"{prefix}{number}", many, rng.random(), rng.randrange(MINUTE, 5 * MINUTE), every, written)
 
@@ -102,9 +110,10 @@ def _draw_deeds(rng: random.Random, made: Alike) -> list[AlikeDeed]:
     """What people do to some of them, and the end of those that would go on for ever."""
     due_at = made.at + made.after
     deeds = []
-    for _ in range(rng.choice((0, 0, 1, 3))):
+    # One deed each: of an edit and a removal at the same time it is not known which came last.
+    for slug in rng.sample(made.slugs, rng.choice((0, 0, 1, 3))):
         at = max(made.at + 2 * SECOND, due_at + rng.choice((-SECOND, 0, 20, 500, 5 * SECOND)))
-        what, slug = rng.choice(_MEDDLING), rng.choice(made.slugs)
+        what = rng.choice(_MEDDLING)
         edited = {**made.written, "timeout": "11m", "schedule": {"type": "times", "times": ["03:00"]}}
         deeds.append(AlikeDeed(at, slug, Deed(at, what, rng.random(), edited if what == "edit" else None)))
     if made.every is not None:

@@ -23,6 +23,7 @@ Report = Callable[[Iterable[str]], None]
 STARTED: Final = "batches of plain runs started"
 SETTLED: Final = "batches of plain runs settled"
 WITH_RESULT: Final = "of these with a result"
+WITH_REPLY: Final = "of these with a reply"
 BATCH_MIN: Final = 8
 """How many runs are a batch that is counted."""
 
@@ -78,6 +79,8 @@ class _Watched:
         settled = self._path.settle(node_id, ended, now=now, results=results)
         self._batches[SETTLED] += len(settled) >= BATCH_MIN
         self._batches[WITH_RESULT] += len(settled & results.keys()) >= BATCH_MIN
+        replies = [one for one in ended if one.run_id in settled and one.compiled and one.compiled.model.deliver]
+        self._batches[WITH_REPLY] += len(replies) >= BATCH_MIN
         for claim in ended:
             if claim.run_id in settled:
                 row, cadence = runs[claim.run_id], cadences[claim.schedule_id]

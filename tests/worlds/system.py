@@ -52,6 +52,8 @@ PAGER: Final = "pager"
 
 def addressees_for(slug: str) -> Any:
     """The `deliver` of a schedule in a world with an outbox; edits keep it."""
+    if alike.is_replying(slug):
+        return _ADDRESSEES[3]
     number = slug.removeprefix("s")
     return _ADDRESSEES[int(number) % len(_ADDRESSEES)] if number.isdecimal() else None
 
