@@ -116,25 +116,25 @@ def read_celery(files: Sequence[SourceFile], context: Context) -> list[Entry]:
 
 def _from_tables(file: SourceFile, context: Context) -> Iterator[Entry]:
     rows = [row for row in json_of(file) if isinstance(row, Mapping)]
-    tables: dict[str, dict[Any, Mapping[str, Any]]] = {table: {} for table in _TABLES}
+    tables: dict[str, dict[str, Mapping[str, Any]]] = {table: {} for table in _TABLES}
     for row in rows:
         table = str(row.get("model", "")).removeprefix(f"{_APP}.")
         if table in tables:
-            tables[table][row.get("pk")] = object_of(row, "fields")
+            tables[table][str(row.get("pk"))] = object_of(row, "fields")
     for pk, task in tables["periodictask"].items():
         if text_of(task, "task") != "celery.backend_cleanup":
-            yield entry_or_refusal(file, str(pk), task, partial(_of_row, file, str(pk), task, tables, context))
+            yield entry_or_refusal(file, pk, task, partial(_of_row, file, pk, task, tables, context))
 
 
 def _of_row(
     file: SourceFile,
     ref: str,
     task: Mapping[str, Any],
-    tables: Mapping[str, Mapping[Any, Mapping[str, Any]]],
+    tables: Mapping[str, Mapping[str, Mapping[str, Any]]],
     context: Context,
 ) -> Entry:
     last = instant_of(task.get("last_run_at"))
-    kinds = {name: tables[f"{name}schedule"].get(task.get(name)) for name in ("crontab", "interval", "clocked")}
+    kinds = {name: tables[f"{name}schedule"].get(str(task.get(name))) for name in ("crontab", "interval", "clocked")}
     schedule, times, notes = _row_time(kinds, last)
     starts, ends = instant_of(task.get("start_time")), instant_of(task.get("expires"))
     if starts is not None and starts > context.now:
