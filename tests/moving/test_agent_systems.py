@@ -280,7 +280,7 @@ def test_caco_folders_as_they_are(tmp_path: Path) -> None:
 
 
 def test_open_alice(tmp_path: Path) -> None:
-    """Jobs become events for the heartbeat; the heartbeat and queued deliveries are said, and left alone."""
+    """Jobs become events for the heartbeat, queued deliveries messages; the heartbeat is said, and left alone."""
     (tmp_path / "data" / "cron").mkdir(parents=True)
     (tmp_path / "data" / "config").mkdir()
     (tmp_path / "data" / "delivery-queue").mkdir()
@@ -297,7 +297,8 @@ def test_open_alice(tmp_path: Path) -> None:
     found = by_ref(entries)
     assert found["j1"].action["event"] == {"text": "Look", "contextKey": "cron:j1"}
     assert found["j2"].is_paused and agree(entries) == 3
-    assert [entry.ref for entry in entries if entry.is_skipped] == ["heartbeat", "x"]
+    assert [entry.ref for entry in entries if entry.is_skipped] == ["heartbeat"]
+    assert (found["x"].becomes, found["x"].action) == ("delivery", {"text": "hello", "channel": "last"})
 
 
 def test_glm_tray_slots_and_their_keys(tmp_path: Path) -> None:

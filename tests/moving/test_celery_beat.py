@@ -50,7 +50,7 @@ app.conf.beat_schedule = {
 
 CRONTABS = (
     {"minute": 30, "hour": 4},
-    {"minute": "*/20"},
+    {"minute": "*/20", "hour": "0,1,3-7"},
     {"minute": 0, "hour": "*/3"},
     {"minute": "0,30", "hour": "8-17/2", "day_of_week": "mon-fri"},
     {"minute": 15, "hour": "22-1", "day_of_week": "fri-mon"},

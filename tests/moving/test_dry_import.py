@@ -1,5 +1,6 @@
 """A dry run without a daemon: the same plan, from the settings and the store of the home, and nothing is changed."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,11 +8,14 @@ from typing import Any
 
 import pytest
 
+import wakeful
 from edges.cli.kit import Cli, daemon
 from moving.kit import CORPUS
 from moving.stand_ins import Machine
 from moving.test_each_source_runs import SETTINGS
 from wakeful.cli.errors import NO_DAEMON
+from wakeful.cli.importing import KINDS as NAMES
+from wakeful.integrations.imports.catalogue import KINDS
 
 TABLE = "30 2 * * 1-5 backup-photos\n0 9 * * * no-such-program\n@reboot backup-photos\n"
 
@@ -35,6 +39,14 @@ def cli(machine: Machine) -> Cli:
     (home / "wakeful.toml").write_text(SETTINGS)
     (home / "wakeful.toml").chmod(0o600)
     return Cli(home)
+
+
+def test_the_command_and_the_page_know_each_kind() -> None:
+    """Each has a list of its own: neither may load the readers."""
+    page = Path(wakeful.__file__).parent / "server" / "page" / "static" / "views" / "import.js"
+    offered = re.findall(r'^  \["([a-z0-9-]+)", "', page.read_text(encoding="utf-8"), re.M)
+    assert sorted(NAMES) == sorted(KINDS) and len(set(NAMES)) == len(NAMES)
+    assert {*offered, "claude-code"} == set(KINDS)  # on the page, that is Claude
 
 
 def files_of(home: Path) -> dict[str, bytes]:

@@ -1,13 +1,16 @@
 """The heartbeat of OpenClaw and Open Alice as lines for wakeful.toml, and what an OpenClaw job says besides."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edges.cli.kit import Cli, daemon
 from moving.kit import read, year_of
 from wakeful.config import load
+from wakeful.core.time.instants import DAY
 from wakeful.integrations.imports.entries import masked, masked_json
 
 BEAT = {
@@ -123,3 +126,39 @@ def test_openclaws_sessions_and_models(tmp_path: Path) -> None:
     assert (
         plain.notes == ("its agent has the model anthropic/big there: set it in [agents.default]",) and own.notes == ()
     )
+
+
+def test_open_alices_queued_deliveries_are_sent_once(tmp_path: Path) -> None:
+    """Adopted with their ids: a second import sends nothing again. One for an unknown channel, or an old one, is
+    refused."""
+    queue = tmp_path / "alice" / "data" / "delivery-queue"
+    queue.mkdir(parents=True)
+    now = round(time.time() * 1000)
+    for name, message in {
+        "6f1c": {"channel": "telegram", "to": "42", "text": "The report is ready", "enqueuedAt": now, "retryCount": 1},
+        "7a2d": {"channel": "discord", "to": "1", "text": "Lost", "enqueuedAt": now},
+        "8b3e": {"channel": "telegram", "to": "42", "text": "Old", "enqueuedAt": now - 3 * DAY},
+    }.items():
+        (queue / f"{name}.json").write_text(json.dumps(message))
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    (home / "wakeful.toml").write_text('[channels.telegram]\ntype = "inbox"\n')
+    (home / "wakeful.toml").chmod(0o600)
+    alice = str(tmp_path / "alice")
+    with daemon(home) as cli:
+        assert "1 create, 2 refused" in cli.ask("import", "openalice", alice).out
+        done = cli.ask("-o", "json", "import", "openalice", alice, "--apply").json["entries"]
+        assert [entry["action"] for entry in done] == ["create", "refused", "refused"]
+        assert "add a channel named discord" in done[1]["reason"] and "too long ago" in done[2]["reason"]
+        assert "sends it as well" in done[0]["notes"][0]
+        assert "1 unchanged" in cli.ask("import", "openalice", alice, "--apply").out
+        Cli.until(lambda: "The report is ready" in cli.ask("-o", "json", "inbox").out)
+
+        def sent() -> list[tuple[str, str]]:
+            delivered = cli.ask("-o", "json", "outbox", "--status", "delivered").json["deliveries"]
+            return [(one["channel"], one["to"]) for one in delivered]
+
+        Cli.until(sent)
+        assert sent() == [("telegram", "42")]
+        refused = cli.ask("import", "openalice", alice, "--disable-source").out
+        assert "cannot be switched off from here" in refused.replace("\n", " ") or "unchanged" in refused

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wakeful.api.definition_files import digest_of
+from wakeful.api.fitted_entries import SHOWN, Fitted, fit_all, too_often, with_times
 from wakeful.api.import_names import Names, names_of
 from wakeful.api.origin_rows import Origin, Origins
 from wakeful.app.bootstrap import Parts, resolve_zone
@@ -23,19 +24,16 @@ from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_instant
-from wakeful.core.time.spacing import shortest_gap
-from wakeful.core.time.timing import Once, next_n, resolve
-from wakeful.core.time.timing_json import read_timing
+from wakeful.core.time.timing import Once, next_n
 from wakeful.core.time.timing_words import describe
+from wakeful.features.delivery.commands import send
 from wakeful.features.moving.handover import Handovers, next_handover_at
 from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
-from wakeful.features.schedules.checks import MINIMUM_INTERVAL, Checked, refusal_of
+from wakeful.features.schedules.checks import Checked, refusal_of
 from wakeful.features.schedules.takeover import await_handover, hold_draft, miss_before_import, take_over
 from wakeful.integrations.imports.catalogue import KINDS, entries_of
 from wakeful.integrations.imports.entries import Context, Entry, SourceRefused, user_name, user_names
-from wakeful.integrations.imports.fitting import fit
-from wakeful.integrations.imports.runnable import unrunnable
 from wakeful.integrations.imports.switches import switches
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.store import Tx
@@ -48,9 +46,6 @@ InThread: TypeAlias = Callable[[Callable[[], Any]], Awaitable[Any]]
 """Runs blocking work."""
 Read: TypeAlias = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 """Asks the store that the schedules would be written to."""
-Fitted: TypeAlias = tuple[dict[str, Any], str | None] | Invalid
-"""A schedule, and how it differs from the source; or why the entry cannot become a schedule."""
-SHOWN: Final = 3
 _in_thread: Final = partial(in_thread, name="import")
 READ_WITHIN: Final[Duration] = 30 * SECOND
 FIT_WITHIN: Final[Duration] = 5 * MINUTE
@@ -128,8 +123,8 @@ class Importer:
         is_late = threading.Event()
         try:
             entries: list[Entry] = await asyncio.wait_for(self._in_thread(read), READ_WITHIN / SECOND)
-            fit_all = partial(_fit_all, entries, context, is_late)
-            fitted: list[Fitted] = await asyncio.wait_for(self._in_thread(fit_all), FIT_WITHIN / SECOND)
+            fit = partial(fit_all, entries, context, is_late)
+            fitted: list[Fitted] = await asyncio.wait_for(self._in_thread(fit), FIT_WITHIN / SECOND)
         except TimeoutError:
             is_late.set()
             raise SourceRefused("", "it takes too long to read; name a smaller part of it") from None
@@ -207,6 +202,8 @@ class Importer:
         slug, entry = planned.slug, planned.entry
         if slug is not None and entry.becomes == "slot":
             self._begin_slot(tx, planned, now, is_handed=is_handed)
+        if entry.becomes == "delivery" and planned.action == "create":
+            self._begin_delivery(tx, planned.definition or {}, now)
         if slug is None or planned.action != "create" or entry.becomes != "schedule":
             return
         if entry.last_run is not None:
@@ -225,6 +222,20 @@ class Importer:
             slots.put(tx, slug, {**slot, "enabled": not is_handed and not planned.entry.is_paused}, now=now)
         else:
             slots.patch(tx, slug, {**dict.fromkeys(_SLOT_FIELDS), **slot}, now=now)
+
+    def _begin_delivery(self, tx: Tx, message: Mapping[str, Any], now: Instant) -> None:
+        """Queue a message that another program had queued. Its id there is its origin, so it is queued once."""
+        delivery = self._app._delivery
+        send(
+            tx,
+            message["text"],
+            message["channel"],
+            message.get("to"),
+            registry=delivery.registry,
+            now=now,
+            age_max=delivery.limits.age_max,
+            ack_token=delivery.ack_token(),
+        )
 
     def _activate(self, tx: Tx, name: str, off_at: Instant, hand_at: Instant, now: Instant) -> None:
         with suppress(NotFound):  # removed meanwhile
@@ -254,10 +265,13 @@ class Importer:
     ) -> PlannedEntry:
         if entry.refused is not None:
             reason = f"skipped: {entry.refused}" if entry.is_skipped else entry.refused
-            return _with_times(PlannedEntry(entry, None, "refused", reason=reason), fitted, context)
+            return with_times(PlannedEntry(entry, None, "refused", reason=reason), fitted, context)
         slug = names.slug_for(entry)
         if entry.becomes == "slot":
             return self._planned_slot(entry, slug, names)
+        if entry.becomes == "delivery":
+            is_known = (entry.place, entry.ref) in names.known
+            return PlannedEntry(entry, slug, "unchanged" if is_known else "create", entry.action, "a message")
         try:
             if isinstance(fitted, Invalid):
                 raise fitted
@@ -265,8 +279,8 @@ class Importer:
             written = {"slug": slug, "schedule": schedule, **entry.action, **entry.options}
             definition = self._app._checked(slug, written)
         except Invalid as invalid:
-            refused = PlannedEntry(entry, slug, "refused", reason=str(invalid), too_often=_too_often(entry, invalid))
-            return _with_times(refused, fitted, context)
+            refused = PlannedEntry(entry, slug, "refused", reason=str(invalid), too_often=too_often(entry, invalid))
+            return with_times(refused, fitted, context)
         ours = tuple(next_n(definition.timing, context.now, SHOWN))
         theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
         shown = PlannedEntry(
@@ -302,27 +316,6 @@ class Importer:
         return shown
 
 
-def _with_times(planned: PlannedEntry, fitted: Fitted, context: Context) -> PlannedEntry:
-    """A refused entry with its times, if it has some: whatever is wrong with it, the timing can be compared."""
-    entry = planned.entry
-    if not entry.schedule or isinstance(fitted, Invalid):
-        return planned
-    try:
-        timing = resolve(read_timing(fitted[0]), now=context.now, default_zone=context.zone)
-        ours = tuple(next_n(timing, context.now, SHOWN))
-        theirs = ours if entry.times is None else tuple(entry.times(context.now, SHOWN))
-        return replace(planned, words=describe(timing), source_times=theirs, our_times=ours)
-    except Invalid:
-        return planned
-
-
-def _too_often(entry: Entry, invalid: Invalid) -> Duration | None:
-    """The interval of an entry that is refused for it alone."""
-    if not all(error.message.startswith(MINIMUM_INTERVAL) for error in invalid.errors):
-        return None
-    return shortest_gap(resolve(read_timing(entry.schedule), now=0, default_zone="UTC"))
-
-
 def _refused(planned: PlannedEntry, refusal: Invalid, now: Instant) -> PlannedEntry:
     timing = None if planned.checked is None else planned.checked.timing
     at = timing.at if isinstance(timing, Once) else None
@@ -337,23 +330,6 @@ def _key_file(slug: str) -> str:
 
 def _digest(written: Mapping[str, Any]) -> str:
     return digest_of(json.dumps(written, sort_keys=True))
-
-
-def _fit_all(entries: Sequence[Entry], context: Context, is_late: threading.Event) -> list[Fitted]:
-    """The schedule of each entry; runs in a thread, which ends early if its caller no longer waits."""
-    return [_fitted(entry, context) for entry in entries if not is_late.is_set()]
-
-
-def _fitted(entry: Entry, context: Context) -> Fitted:
-    is_checked = entry.refused is None and entry.draft is None
-    missing = unrunnable(entry, context) if is_checked else None
-    if entry.times is None:
-        return dict(entry.schedule), missing
-    try:
-        schedule, problem = fit(entry.schedule, entry.times, now=context.now)
-        return schedule, missing or problem
-    except Invalid as invalid:
-        return invalid if missing is None else Invalid(FieldError("", missing))
 
 
 def _handover_state(row: Handover) -> HandoverState:

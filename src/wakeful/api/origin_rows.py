@@ -14,7 +14,7 @@ class Origin(NamedTuple):
     source: str  # the kind of import, or `apply`
     place: str  # the file, the folder or the system it was read from
     ref: str  # its identity in that source
-    kind: str  # what it became: schedule, workflow or slot
+    kind: str  # what it became: schedule, workflow, slot or delivery
     name: str
     digest: str  # of the definition as it was taken over
     at: Instant

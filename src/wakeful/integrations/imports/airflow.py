@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from wakeful.core.errors import Invalid
 from wakeful.core.slug import slug_of
-from wakeful.core.time.instants import Instant, format_duration, parse_instant
+from wakeful.core.time.instants import Instant, parse_instant
 from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, every
 from wakeful.integrations.imports.cron_fields import NAMED, cron_sets
@@ -34,6 +34,7 @@ from wakeful.integrations.imports.python_source import (
     milliseconds_of,
     tree_of,
     value_of,
+    written,
 )
 from wakeful.integrations.imports.wall_rules import WallRules
 
@@ -91,16 +92,16 @@ def _named(given: Any, file: SourceFile) -> str:
 
 
 def _entry(file: SourceFile, name: str, line: int, words: Mapping[str, Any], context: Context) -> Entry:
-    written = words.get("schedule", words.get("schedule_interval", words.get("timetable", Unknown(""))))
+    given = words.get("schedule", words.get("schedule_interval", words.get("timetable", Unknown(""))))
     zone, start = _start(words.get("start_date"), context)
-    if written is None or written == Unknown("") or written in ("@once", "@continuous"):
-        refuse(f"its schedule is {_text(written) or 'the default'}, which has no times")
-    schedule, times = _timing(written, zone, start)
+    if given is None or given == Unknown("") or given in ("@once", "@continuous"):
+        refuse(f"its schedule is {written(given) or 'the default'}, which has no times")
+    schedule, times = _timing(given, zone, start)
     notes = [_INTERVAL, *([_CATCHUP] if words.get("catchup") is True else [])]
     return Entry(
         file.place,
         name,
-        masked(f"{name}: schedule={_text(written)}")[:400],
+        masked(f"{name}: schedule={written(given)}")[:400],
         slug_of(name),
         line,
         schedule=schedule,
@@ -114,19 +115,19 @@ def _entry(file: SourceFile, name: str, line: int, words: Mapping[str, Any], con
     )
 
 
-def _timing(written: Any, zone: str, start: Instant | None) -> tuple[dict[str, Any], SourceTimes | None]:
-    length = milliseconds_of(written)
+def _timing(given: Any, zone: str, start: Instant | None) -> tuple[dict[str, Any], SourceTimes | None]:
+    length = milliseconds_of(given)
     if length is not None:
         return every(length, start)
-    if isinstance(written, Called) and written.last in _TIMETABLES:
-        own = written.keywords.get("timezone")
+    if isinstance(given, Called) and given.last in _TIMETABLES:
+        own = given.keywords.get("timezone")
         zone = check_zone(own) if isinstance(own, str) else zone
-        written = written.args[0] if written.args else written.keywords.get("cron")
-    if isinstance(written, Called) and written.last == "DeltaDataIntervalTimetable" and written.args:
-        return _timing(written.args[0], zone, start)
-    if not isinstance(written, str):
-        refuse(f"its schedule is {_text(written)[:80]}, which is no time, or known only when the file runs")
-    expression = _PRESETS.get(written, " ".join(written.split()))
+        given = given.args[0] if given.args else given.keywords.get("cron")
+    if isinstance(given, Called) and given.last == "DeltaDataIntervalTimetable" and given.args:
+        return _timing(given.args[0], zone, start)
+    if not isinstance(given, str):
+        refuse(f"its schedule is {written(given)[:80]}, which is no time, or known only when the file runs")
+    expression = _PRESETS.get(given, " ".join(given.split()))
     sets = cron_sets(expression, has_open_steps=True)
     rules = WallRules(zone, sets.matches_day, sets.times, "shift", "twice" if len(sets.hours) == 24 else "last")
     return {"type": "cron", "expression": expression, "timezone": zone}, rules
@@ -152,13 +153,5 @@ def _zone(given: Any, context: Context) -> str:
     if isinstance(given, Called) and given.args and isinstance(given.args[0], str):  # pendulum.timezone("…")
         given = given.args[0]
     if not isinstance(given, str):
-        refuse(f"its time zone is {_text(given)[:80]}, which is known only when the file runs")
+        refuse(f"its time zone is {written(given)[:80]}, which is known only when the file runs")
     return context.zone if given == "local" else check_zone(given)
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, Called):
-        length = milliseconds_of(value)
-        given = [*map(_text, value.args), *(f"{name}={_text(inner)}" for name, inner in value.keywords.items())]
-        return format_duration(length) if length else f"{value.last}({', '.join(given)})"
-    return value.text if isinstance(value, Unknown) else repr(value)

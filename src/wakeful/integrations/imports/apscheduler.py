@@ -81,7 +81,10 @@ def _entry(file: SourceFile, row: Mapping[str, Any], context: Context) -> Entry:
     trigger = job.get("trigger")
     if not isinstance(trigger, Made) or not isinstance(trigger.state, dict):
         refuse("its pickle has no trigger")
-    schedule, times, words, notes = _timing(trigger.kind, trigger.state, context)
+    try:
+        schedule, times, words, notes = _timing(trigger.kind, trigger.state, context)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        refuse(f"its trigger is not one that APScheduler 3 writes ({str(error)[:80]})")
     argv, cwd, draft = _command(job, file)
     return Entry(
         file.place,

@@ -8,17 +8,13 @@ runs once.
 
 import ast
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from wakeful.core.errors import Invalid
 from wakeful.core.slug import slug_of
 from wakeful.core.time.instants import format_instant
-from wakeful.core.time.zones import check_zone
 from wakeful.integrations.imports.agent_jobs import (
     entry_or_refusal,
     every,
@@ -29,7 +25,7 @@ from wakeful.integrations.imports.agent_jobs import (
     shown,
     text_of,
 )
-from wakeful.integrations.imports.cron_text import cron_text
+from wakeful.integrations.imports.celery_crontab import FIELDS, checked_zone, crontab_times
 from wakeful.integrations.imports.entries import (
     MASK,
     Context,
@@ -43,7 +39,6 @@ from wakeful.integrations.imports.entries import (
 from wakeful.integrations.imports.places import json_of, read_file, rows_of
 from wakeful.integrations.imports.python_source import (
     Called,
-    Unknown,
     assigned,
     constants_of,
     dotted,
@@ -51,8 +46,8 @@ from wakeful.integrations.imports.python_source import (
     plain,
     tree_of,
     value_of,
+    written,
 )
-from wakeful.integrations.imports.wall_rules import WallRules
 
 _APP: Final = "django_celery_beat"
 _TABLES: Final = ("periodictask", "crontabschedule", "intervalschedule", "clockedschedule", "solarschedule")
@@ -70,12 +65,6 @@ _SETTINGS: Final = {
 }
 _SECRETS: Final = {"broker": "CELERY_BROKER_SECRET", "backend": "CELERY_BACKEND_SECRET"}
 _PERIODS: Final = {"days": 86_400_000, "hours": 3_600_000, "minutes": 60_000, "seconds": 1000, "microseconds": 0.001}
-_FIELDS: Final = {
-    "minute": (0, 59), "hour": (0, 23), "day_of_week": (0, 6), "day_of_month": (1, 31), "month_of_year": (1, 12),
-}  # fmt: skip
-_DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_TERM: Final = re.compile(r"(\*|\w+)(?:-(\w+))?(?:/(\d+))?", re.ASCII)
 _INTERVAL_NOTE: Final = (
     "beat counts an interval from when it sent the task last, and again from its start; here it is a fixed grid"
 )
@@ -116,25 +105,25 @@ def read_celery(files: Sequence[SourceFile], context: Context) -> list[Entry]:
 
 def _from_tables(file: SourceFile, context: Context) -> Iterator[Entry]:
     rows = [row for row in json_of(file) if isinstance(row, Mapping)]
-    tables: dict[str, dict[Any, Mapping[str, Any]]] = {table: {} for table in _TABLES}
+    tables: dict[str, dict[str, Mapping[str, Any]]] = {table: {} for table in _TABLES}
     for row in rows:
         table = str(row.get("model", "")).removeprefix(f"{_APP}.")
         if table in tables:
-            tables[table][row.get("pk")] = object_of(row, "fields")
+            tables[table][str(row.get("pk"))] = object_of(row, "fields")
     for pk, task in tables["periodictask"].items():
         if text_of(task, "task") != "celery.backend_cleanup":
-            yield entry_or_refusal(file, str(pk), task, partial(_of_row, file, str(pk), task, tables, context))
+            yield entry_or_refusal(file, pk, task, partial(_of_row, file, pk, task, tables, context))
 
 
 def _of_row(
     file: SourceFile,
     ref: str,
     task: Mapping[str, Any],
-    tables: Mapping[str, Mapping[Any, Mapping[str, Any]]],
+    tables: Mapping[str, Mapping[str, Mapping[str, Any]]],
     context: Context,
 ) -> Entry:
     last = instant_of(task.get("last_run_at"))
-    kinds = {name: tables[f"{name}schedule"].get(task.get(name)) for name in ("crontab", "interval", "clocked")}
+    kinds = {name: tables[f"{name}schedule"].get(str(task.get(name))) for name in ("crontab", "interval", "clocked")}
     schedule, times, notes = _row_time(kinds, last)
     starts, ends = instant_of(task.get("start_time")), instant_of(task.get("expires"))
     if starts is not None and starts > context.now:
@@ -168,7 +157,7 @@ def _row_time(
 ) -> tuple[dict[str, Any], SourceTimes | None, list[str]]:
     crontab, interval, clocked = kinds["crontab"], kinds["interval"], kinds["clocked"]
     if crontab is not None:
-        return *_crontab(crontab, text_of(crontab, "timezone") or "UTC"), []
+        return *crontab_times(crontab, text_of(crontab, "timezone") or "UTC"), []
     if interval is not None:
         factor, number = _PERIODS.get(str(interval.get("period"))), interval.get("every")
         length = round(factor * number) if factor is not None and isinstance(number, int) else None
@@ -204,15 +193,15 @@ def _from_python(file: SourceFile, context: Context) -> Iterator[Entry]:
     for name, line, job in _jobs_of(tree, settings.get("schedule"), file):
         count = seen[name] = seen.get(name, 0) + 1
         ref = name if count == 1 else f"{name} #{count}"
-        text = f"{name}: {job.get('task')} {_text(job.get('schedule'))}"
+        text = f"{name}: {job.get('task')} {written(job.get('schedule'))}"
         entry = partial(_of_settings, file, ref, line, text, job, str(zone or "UTC"), addresses)
-        yield entry_or_refusal(file, ref, {"name": name, "schedule": _text(job.get("schedule"))}, entry)
+        yield entry_or_refusal(file, ref, {"name": name, "schedule": written(job.get("schedule"))}, entry)
 
 
 def _of_settings(
     file: SourceFile, ref: str, line: int, text: str, job: Mapping[str, Any], zone: str, addresses: Mapping[str, Any]
 ) -> Entry:
-    schedule, times, notes = _time_of(job.get("schedule"), _checked_zone(zone))
+    schedule, times, notes = _time_of(job.get("schedule"), checked_zone(zone))
     options = object_of(job, "options")
     dropped = [*given(options, ("exchange", "routing_key", "priority", "expires")), *given(job, ("relative",))]
     queue = options.get("queue")
@@ -250,9 +239,9 @@ def _settings_of(tree: ast.Module) -> dict[str, Any]:
                 learn(word, inner)
     for statement in ast.walk(tree):
         if isinstance(statement, ast.stmt):
-            for target, written in assigned(statement):
+            for target, value in assigned(statement):
                 if isinstance(target, ast.Attribute):
-                    learn(target.attr, value_of(written, names))
+                    learn(target.attr, value_of(value, names))
         if isinstance(statement, ast.Call) and dotted(statement.func).endswith("conf.update"):
             for keyword in statement.keywords:
                 learn(keyword.arg or "", value_of(keyword.value, names))
@@ -315,79 +304,10 @@ def _time_of(schedule: Any, zone: str) -> tuple[dict[str, Any], SourceTimes | No
     if length is not None:
         return *every(length, None), [_INTERVAL_NOTE]
     if isinstance(schedule, Called) and schedule.last == "crontab":
-        fields = {**dict(zip(_FIELDS, schedule.args, strict=False)), **schedule.keywords}
-        return *_crontab(fields, zone), []
+        fields = {**dict(zip(FIELDS, schedule.args, strict=False)), **schedule.keywords}
+        return *crontab_times(fields, zone), []
     if isinstance(schedule, Called) and schedule.name.endswith("crontab.from_string"):
         parts = str(schedule.args[0] if schedule.args else "").split()
         order = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
-        return *_crontab(dict(zip(order, parts, strict=False)), zone), []
-    return refuse(f"its schedule is {_text(schedule)[:80]}, which is known only when the program runs")
-
-
-def _crontab(fields: Mapping[str, Any], zone: str) -> tuple[dict[str, Any], SourceTimes]:
-    text = " ".join(f"{name}={fields[name]}" for name in _FIELDS if fields.get(name, "*") != "*")
-    sets = {name: _set(fields.get(name, "*"), name, *bounds) for name, bounds in _FIELDS.items()}
-    days, months, weekdays = sets["day_of_month"], sets["month_of_year"], sets["day_of_week"]
-    minutes = sets["minute"] if sets["minute"] is not None else set(range(60))
-    hours = sets["hour"] if sets["hour"] is not None else set(range(24))
-
-    def matches(at: date) -> bool:
-        is_date = (days is None or at.day in days) and (months is None or at.month in months)
-        return is_date and (weekdays is None or at.isoweekday() % 7 in weekdays)
-
-    expression = cron_text(minutes, hours, days, months, weekdays, source=text)
-    seconds = tuple(sorted(hour * 3600 + minute * 60 for hour in hours for minute in minutes))
-    rules = WallRules(_checked_zone(zone), matches, seconds, "shift", "once")
-    return {"type": "cron", "expression": expression, "timezone": zone}, rules
-
-
-def _checked_zone(zone: str) -> str:
-    try:
-        return check_zone(zone)
-    except Invalid:
-        refuse(f"its time zone {zone[:80]!r} is not one that is known here")
-
-
-def _set(value: Any, name: str, low: int, high: int) -> set[int] | None:
-    """The values of a field as Celery reads it; None for all of them."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)
-    if isinstance(value, list | tuple):
-        value = ",".join(map(str, value))
-    if not isinstance(value, str):
-        refuse(f"its {name} is {_text(value)[:80]}, which is known only when the program runs")
-    values: set[int] = set()
-    for term in value.split(","):
-        values.update(_range(term.strip(), name, low, high))
-    return None if values == set(range(low, high + 1)) else values
-
-
-def _range(term: str, name: str, low: int, high: int) -> Sequence[int]:
-    read = _TERM.fullmatch(term)
-    if read is None or (read[1] == "*" and read[2]) or (read[3] and read[1] != "*" and not read[2]):
-        refuse(f"its {name} '{term[:80]}' is not one that Celery reads")
-    if read[1] == "*":
-        return range(low, high + 1)[:: int(read[3] or 1) or 1]
-    first = _number(read[1], name)
-    last = first if read[2] is None else _number(read[2], name)
-    if not low <= first <= high or not low <= last <= high:
-        refuse(f"its {name} '{term[:80]}' is not between {low} and {high}")
-    whole = [*range(first, last + 1)] if first <= last else [*range(first, high + 1), *range(low, last + 1)]
-    return whole[:: int(read[3] or 1) or 1]
-
-
-def _number(text: str, name: str) -> int:
-    if text.isdecimal() and len(text) <= 4:
-        return int(text)
-    names, base = (_MONTHS, 1) if name == "month_of_year" else (_DAYS, 0)
-    if text[:3].lower() not in names:
-        refuse(f"its {name} '{text[:80]}' is not one that Celery reads")
-    return names.index(text[:3].lower()) + base
-
-
-def _text(value: Any) -> str:
-    """A value of the source as text."""
-    if isinstance(value, Called):
-        given = [*map(_text, value.args), *(f"{name}={_text(inner)}" for name, inner in value.keywords.items())]
-        return f"{value.last}({', '.join(given)})"
-    return value.text if isinstance(value, Unknown) else repr(value)
+        return *crontab_times(dict(zip(order, parts, strict=False)), zone), []
+    return refuse(f"its schedule is {written(schedule)[:80]}, which is known only when the program runs")

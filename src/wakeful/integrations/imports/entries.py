@@ -99,7 +99,7 @@ class Entry:
     off: Off | None = None
     by_hand: str = "switch it off there"  # what to do without an `off`
     key: str | None = None  # a slot's secret, which goes into a private file
-    becomes: Literal["schedule", "slot"] = "schedule"
+    becomes: Literal["schedule", "slot", "delivery"] = "schedule"
 
 
 class Reader(Protocol):

@@ -129,6 +129,14 @@ def milliseconds_of(value: Any) -> int | None:
     return round(length)
 
 
+def written(value: Any) -> str:
+    """A value as the source has it."""
+    if isinstance(value, Called):
+        given = [*map(written, value.args), *(f"{name}={written(inner)}" for name, inner in value.keywords.items())]
+        return f"{value.last}({', '.join(given)})"
+    return value.text if isinstance(value, Unknown) else repr(value)
+
+
 def plain(value: Any) -> bool:
     """Whether a value is known entirely."""
     if isinstance(value, Called | Unknown):

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition_json import ACTIONS, READ_BACK
 from wakeful.core.slug import slug_of
-from wakeful.core.time.instants import parse_duration
+from wakeful.core.time.instants import DAY, format_instant, parse_duration
 from wakeful.integrations.imports.agent_jobs import (
+    addressee,
     entry_or_refusal,
     every,
     given,
@@ -33,6 +34,9 @@ from wakeful.integrations.imports.entries import (
 )
 from wakeful.integrations.imports.heartbeat_lines import heartbeat_entry
 from wakeful.integrations.imports.places import existing, found, json_of, read_files
+
+DELIVERED_WITHIN: Final = DAY
+"""A message that waited longer is no news any more."""
 
 
 def open_caco(path: Path) -> list[SourceFile]:
@@ -109,19 +113,44 @@ def find_openalice(context: Context) -> list[SourceFile]:
 
 
 def read_openalice(files: Sequence[SourceFile], context: Context) -> list[Entry]:
-    """Its jobs; the heartbeat and queued deliveries are reported, and left alone."""
+    """Its jobs and its queued messages; the heartbeat is a setting here."""
     entries: list[Entry] = []
     for file in files:
         data = json_of(file)
         if isinstance(data, Mapping) and "heartbeat" in data:
             entries.append(heartbeat_entry(file, object_of(data, "heartbeat"), object_of(data, "heartbeat")))
         elif "delivery-queue" in file.place:
-            reason = "a queued delivery is sent by the system that queued it"
-            entries.append(refused_entry(file, Path(file.place).stem, data, reason, is_skipped=True))
+            entries.append(_queued(file, data, context))
         else:
             jobs = enumerate(jobs_of(data, file), 1)
             entries += [_alice(file, str(job.get("id") or f"#{number}"), job, context) for number, job in jobs]
     return entries
+
+
+def _queued(file: SourceFile, data: Any, context: Context) -> Entry:
+    """A message that was not sent yet. Its id is the name of its file."""
+    job = data if isinstance(data, Mapping) else {}
+    ref = text_of(job, "id") or Path(file.place).stem
+    return entry_or_refusal(file, ref, job, lambda: _queued_entry(file, ref, job, context))
+
+
+def _queued_entry(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context) -> Entry:
+    text = text_of(job, "text") or refuse("it has no text")
+    at = instant_of(job.get("enqueuedAt"), context.zone)
+    if at is not None and context.now - at > DELIVERED_WITHIN:
+        refuse(f"it was queued at {format_instant(at)}, too long ago to be sent")
+    to = job.get("to")
+    message = {"text": text, **addressee(context, text_of(job, "channel") or "last", None if to is None else str(to))}
+    return Entry(
+        file.place,
+        ref,
+        shown(job),
+        slug_of(f"delivery-{ref}"),
+        action=message,
+        notes=(f"Open Alice sends it as well when it starts again: remove {file.place} first",),
+        by_hand=f"remove {file.place} while Open Alice is stopped",
+        becomes="delivery",
+    )
 
 
 def _alice(file: SourceFile, ref: str, job: Mapping[str, Any], context: Context) -> Entry:

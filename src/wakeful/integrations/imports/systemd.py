@@ -3,35 +3,27 @@
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from wakeful.core.slug import slug_of
-from wakeful.core.time.instants import MINUTE, SECOND, Instant, format_duration
+from wakeful.core.time.instants import Instant, format_duration
 from wakeful.integrations.imports.agent_jobs import every
 from wakeful.integrations.imports.entries import (
-    LINE_MAX,
     Context,
     Entry,
     EntryRefused,
     Off,
     SourceFile,
-    SourceRefused,
     masked,
     refuse,
     split_environment,
 )
 from wakeful.integrations.imports.systemd_calendar import Calendar, daily_times, joined_calendars, parse_calendar
+from wakeful.integrations.imports.systemd_units import Unit, parse_unit, span
 
 SYSTEM: Final = ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
-_UNITS: Final[Mapping[str, float]] = {
-    "us": 0.001, "ms": 1, "s": SECOND, "sec": SECOND, "second": SECOND, "seconds": SECOND, "": SECOND,
-    "m": MINUTE, "min": MINUTE, "minute": MINUTE, "minutes": MINUTE, "h": 60 * MINUTE, "hr": 60 * MINUTE,
-    "hour": 60 * MINUTE, "hours": 60 * MINUTE, "d": 1440 * MINUTE, "day": 1440 * MINUTE, "days": 1440 * MINUTE,
-    "w": 10080 * MINUTE, "week": 10080 * MINUTE, "weeks": 10080 * MINUTE,
-}  # fmt: skip
-_SPAN: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
 _BOOT: Final = ("OnBootSec", "OnStartupSec", "OnActiveSec")
 _CHANGES: Final = ("OnClockChange", "OnTimezoneChange")
 _YES: Final = ("true", "yes", "on", "1")
@@ -39,22 +31,6 @@ _REPORTED: Final = ("WakeSystem", "DeferReactivation")
 _AT_RANDOM: Final = "RandomizedDelaySec draws each delay at random; here stagger delays all runs by the same part of it"
 _SPECIFIER: Final = re.compile(r"%(.)")
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?")
-
-
-@dataclass(slots=True)
-class Unit:
-    """A unit file: its settings by section, each a list."""
-
-    name: str
-    file: SourceFile
-    sections: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-
-    def all(self, section: str, key: str) -> list[str]:
-        return self.sections.get(section, {}).get(key, [])
-
-    def last(self, section: str, key: str, usual: str = "") -> str:
-        values = self.all(section, key)
-        return values[-1] if values else usual
 
 
 def read_systemd(files: Sequence[SourceFile], context: Context) -> list[Entry]:
@@ -70,34 +46,6 @@ def read_systemd(files: Sequence[SourceFile], context: Context) -> list[Entry]:
 
 def file_is_pasted(unit: Unit) -> bool:
     return unit.file.path is None
-
-
-def parse_unit(file: SourceFile) -> Unit:
-    """The settings of a unit file."""
-    unit = Unit(Path(file.place).name, file)
-    section: dict[str, list[str]] = {}
-    lines = file.text.split("\n")
-    number = 0
-    while number < len(lines):
-        start, text = number + 1, lines[number].rstrip("\r")
-        while text.endswith("\\") and number + 1 < len(lines):
-            number += 1
-            text = text[:-1] + " " + lines[number].strip()
-        number += 1
-        if len(text) > LINE_MAX or "\0" in text:
-            raise SourceRefused(file.place, "the line is too long, or binary", start)
-        text = text.strip()
-        if not text or text[0] in "#;":
-            continue
-        if text[0] == "[" and text[-1] == "]":
-            section = unit.sections.setdefault(text[1:-1], {})
-            continue
-        key, equals, value = text.partition("=")
-        if not equals:
-            raise SourceRefused(file.place, f"'{text[:80]}' is neither a section nor a setting", start)
-        values = section.setdefault(key.strip(), [])
-        values.append(value.strip()) if value.strip() else values.clear()
-    return unit
 
 
 def _entries(timer: Unit, units: Mapping[str, Unit], context: Context) -> list[Entry]:
@@ -293,18 +241,6 @@ def _expanded(word: str, variables: Mapping[str, str]) -> str:
         return variables[match[1]]
 
     return _VARIABLE.sub(value, word.replace("$$", "\0")).replace("\0", "$")
-
-
-def span(text: str) -> int:
-    """A systemd time span in milliseconds."""
-    total, at = 0.0, 0
-    while at < len(text.strip()):
-        read = _SPAN.match(text.strip(), at)
-        if read is None or read[2] not in _UNITS:
-            refuse(f"'{text[:80]}' is not a time span")
-        total += float(read[1]) * _UNITS[read[2]]
-        at = read.end()
-    return round(total)
 
 
 def _is_system(timer: Unit) -> bool:
