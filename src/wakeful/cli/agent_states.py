@@ -26,14 +26,13 @@ class AgentState(NamedTuple):
 
 
 def states_of(loaded: Loaded) -> list[AgentState]:
-    """The configured agents, with what is missing on this machine's PATH."""
-    from wakeful.integrations.agents.programs import missing, program_of
+    """The configured agents, with what is missing on this machine."""
+    from wakeful.integrations.agents.programs import unusable
 
     states = []
     for name, agent in loaded.settings.agents.items():
-        program = program_of(agent)
         field = f"agents.{name}.{'argv' if agent.adapter == 'command' else 'program'}"
-        states.append(AgentState(name, agent.adapter, field, None if program is None else missing(program)))
+        states.append(AgentState(name, agent.adapter, field, unusable(agent)))
     return states
 
 
