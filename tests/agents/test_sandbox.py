@@ -52,19 +52,19 @@ def connect(family, address):
 
 
 class Place:
-    """A home folder of Wakeful, a folder to work in, and what else the user has."""
+    """A home folder of Wakeful, and a folder to work in."""
 
     def __init__(self, folder: Path) -> None:
-        self.home, self.work, self.other = (folder / name for name in ("home", "work", "other"))
-        for one in (self.home, self.work, self.other):
-            one.mkdir()
+        self.home, self.work = folder / "home", folder / "work"
+        self.home.mkdir()
+        self.work.mkdir()
         (self.home / "token").write_text("secret-token")
         (self.home / "wakeful.toml").write_text("[server]\n")
 
     def settings(self, source: str, *, is_enclosed: bool, writes: bool = True, network: bool = True) -> CommandSettings:
         (self.work / "agent.py").write_text(ATTACK + source)
         enclosed = Sandbox((str(self.work),) if writes else (), network, str(self.home)) if is_enclosed else None
-        argv = (sys.executable, str(self.work / "agent.py"), str(self.home), str(self.other), str(self.work))
+        argv = (sys.executable, str(self.work / "agent.py"), str(self.home))
         return CommandSettings(argv, cwd=str(self.work), sandbox=enclosed)
 
 
@@ -102,7 +102,6 @@ def listening(where: str | tuple[str, int]) -> Iterator[Any]:
 
 READ_THE_TOKEN = "print(tried(lambda: Path(sys.argv[1], 'token').read_text()))"
 CHANGE_THE_SETTINGS = "print(tried(lambda: Path(sys.argv[1], 'wakeful.toml').write_text('[server]') and None))"
-WRITE_ELSEWHERE = "print(tried(lambda: Path(sys.argv[2], 'crontab').write_text('* * * * * true') and None))"
 
 
 @pytest.mark.parametrize(
@@ -110,21 +109,31 @@ WRITE_ELSEWHERE = "print(tried(lambda: Path(sys.argv[2], 'crontab').write_text('
     [
         pytest.param(READ_THE_TOKEN, "secret-token", "No such file", id="token file"),
         pytest.param(CHANGE_THE_SETTINGS, "done", "done", id="settings"),
-        pytest.param(WRITE_ELSEWHERE, "done", "refused", id="crontab"),
     ],
 )
 async def test_files_of_the_user_are_out_of_reach(
     place: Place, ask: Callable[..., Any], source: str, without: str, within: str
 ) -> None:
-    """The token file, the settings, and files in which the user's other services look for work. What the program writes
-    into the hidden home folder is gone with it."""
+    """The token file and the settings. What the program writes into the hidden home folder is gone with it."""
     assert without in await ask(source, is_enclosed=False)
     before = (place.home / "wakeful.toml").stat().st_mtime_ns
-    with suppress(FileNotFoundError):
-        (place.other / "crontab").unlink()
     assert within in await ask(source, is_enclosed=True)
     assert (place.home / "wakeful.toml").stat().st_mtime_ns == before
-    assert not (place.other / "crontab").exists()
+
+
+async def test_files_in_which_other_services_look_for_work_cannot_be_written(ask: Callable[..., Any]) -> None:
+    """The crontab, units of systemd, the profile of a shell: all that is not listed."""
+    path = Path.home() / f".wakeful-test-{os.getpid()}"
+    if path.is_relative_to("/tmp") or not os.access(path.parent, os.W_OK):
+        pytest.skip("the home folder of this user is not an ordinary one")
+    source = f"print(tried(lambda: Path({str(path)!r}).write_text('* * * * * true') and None))"
+    try:
+        assert await ask(source, is_enclosed=False) == "done"
+        path.unlink()
+        assert "Read-only" in await ask(source, is_enclosed=True)
+        assert not path.exists()
+    finally:
+        path.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize("folder", ["/tmp", "/run"], ids=["tmux", "systemd-run --user"])
