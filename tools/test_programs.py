@@ -17,6 +17,7 @@ PACKAGES = {
     "fish": "fish",
     "crontab": "cron",
     "jq": "jq",
+    "bwrap": "bubblewrap",
 }
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"
 INSTALL = ("apt-get", "install", "-y", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300")

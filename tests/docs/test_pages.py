@@ -58,7 +58,9 @@ def guards() -> list[str]:
     """Each row and each point of the page on security that says what is guarded, or is not."""
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     against, secrets = page.split("## Against whom")[1].split("## What to do")[0].split("## Secrets")
-    rows = [line for line in against.splitlines() if line.startswith("| ")][1:]
+    rows = [
+        line for line in against.splitlines() if line.startswith("| ") and not line.startswith(("| who ", "| way "))
+    ]
     return [*rows, *re.findall(r"^- .*(?:\n  .*)*", secrets, re.M)]
 
 

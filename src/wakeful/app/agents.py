@@ -95,12 +95,13 @@ class Programs:
 
     async def of(self, name: str, written: "WrittenAgent") -> Program:
         """The program of an agent in the settings."""
-        from wakeful.integrations.agents.programs import find_program, missing, place_of, program_of
+        from wakeful.integrations.agents.programs import find_program, place_of, program_of, unusable
 
         program = program_of(written)
         if program is None:
             return Program(written.adapter, None, None, True, None)
-        path, problem = find_program(program), missing(program, place=place_of(name, written))
+        path = find_program(program)
+        problem = await asyncio.to_thread(unusable, written, place=place_of(name, written))  # it may try the sandbox
         version = None if path is None else await self._version(path)
         return Program(written.adapter, path or program, version, path is not None, problem)
 

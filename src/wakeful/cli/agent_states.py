@@ -29,16 +29,15 @@ def states_of(loaded: Loaded) -> list[AgentState]:
     """The configured agents, with what is missing on this machine: on the PATH, or on Python's path."""
     from wakeful.config.agents import CallAgent
     from wakeful.integrations.actions.registry import missing_module
-    from wakeful.integrations.agents.programs import missing, program_of
+    from wakeful.integrations.agents.programs import unusable
 
     states = []
     for name, agent in loaded.settings.agents.items():
-        program = program_of(agent)
         if isinstance(agent, CallAgent):
             states.append(AgentState(name, agent.adapter, f"agents.{name}.target", missing_module(agent.target)))
             continue
         field = f"agents.{name}.{'argv' if agent.adapter == 'command' else 'program'}"
-        states.append(AgentState(name, agent.adapter, field, None if program is None else missing(program)))
+        states.append(AgentState(name, agent.adapter, field, unusable(agent)))
     return states
 
 

@@ -195,11 +195,36 @@ class CommandAgent(_AgentTable):
     limit_pattern: re.Pattern[str] | None = setting(
         regex(), "pattern in the output for an exhausted usage limit; a group captures when it resets", None
     )
+    sandbox: Literal["bubblewrap"] | None = setting(
+        CHOICE, "the sandbox that its program runs in; needs bubblewrap on Linux, and cwd", None
+    )
+    sandbox_write: tuple[Path, ...] = setting(
+        listed(FOLDER, "list of folders"), "folders that the program may write to; cwd only if it is listed", ()
+    )
+    sandbox_network: bool = setting(
+        FLAG, "whether the program in the sandbox has a network; without one it reaches not even this machine", True
+    )
     confirm_within: int = unused(_WITHIN, "5m")
     sessions_max: int = unused(_SESSIONS_MAX, 50)
 
 
 def _check_command(fields: Fields, given: Mapping[str, Any]) -> None:
+    _check_session(fields, given)
+    _check_sandbox(fields, given)
+
+
+def _check_sandbox(fields: Fields, given: Mapping[str, Any]) -> None:
+    """What belongs to a sandbox needs one, and it needs a folder: the usual one, the home folder, is hidden."""
+    if given.get("sandbox") is not None:
+        if given.get("cwd") is None and "cwd" in given:
+            fields.fail("cwd", "is needed with a sandbox, which hides the home folder; name the folder it works in")
+        return
+    for name, usual in (("sandbox_write", ()), ("sandbox_network", True)):
+        if given.get(name, usual) != usual:
+            fields.fail(name, 'has no effect without a sandbox; add sandbox = "bubblewrap"')
+
+
+def _check_session(fields: Fields, given: Mapping[str, Any]) -> None:
     """How a session is found and continued."""
     argv, ways = given.get("resume_argv"), ("session_key", "session_pattern")
     if given.get("session_pattern") is not None and given.get("session_key") is not None:

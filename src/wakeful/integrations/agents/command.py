@@ -17,6 +17,7 @@ from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import usage_of
 from wakeful.core.time.instants import Duration, Instant, format_instant
 from wakeful.integrations.actions.reply import reply_of
+from wakeful.integrations.actions.sandbox import Sandbox
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.headless import Headless, for_people, with_withheld, wrong_launch
 from wakeful.integrations.agents.limits import printed_reset
@@ -67,6 +68,7 @@ class CommandSettings:
     error_pattern: str | None = None  # printed when the turn failed, whatever the exit code
     limit_pattern: str | None = None  # printed when a limit is reached; its group says when it resets
     zone: str = "UTC"  # the zone in which it prints times of day
+    sandbox: Sandbox | None = None
 
 
 class CommandAgent:
@@ -88,7 +90,7 @@ class CommandAgent:
                 return wrong
         if MODEL in " ".join(settings.argv) and not (config.get("model") or settings.model):
             return f"argv contains {MODEL}; set model for the agent, or sessionConfig.model"
-        return wrong_launch(Launch(settings.argv), settings.cwd, settings.env)
+        return wrong_launch(Launch(settings.argv), settings.cwd, settings.env, settings.sandbox)
 
     def begin(self, turn: Turn) -> Exchange:
         return OneShot(partial(self._send, turn))
@@ -129,7 +131,13 @@ class CommandAgent:
             settings, marked(turn.prompt, turn.fire.slug), session_id, turn.config.get("model") or settings.model
         )
         return await self._headless.run(
-            launch, settings.cwd, settings.env, turn.fire, ladder, pass_env=settings.pass_env
+            launch,
+            settings.cwd,
+            settings.env,
+            turn.fire,
+            ladder,
+            pass_env=settings.pass_env,
+            sandbox=settings.sandbox,
         )
 
     async def _matched(self, printed: Printed) -> "_Matched":

@@ -12,6 +12,7 @@ from wakeful.config import agents as written
 from wakeful.config.secrets import Secret
 from wakeful.core.slot.windows import UsageWindow
 from wakeful.integrations.actions.registry import CallRegistry
+from wakeful.integrations.actions.sandbox import Sandbox
 from wakeful.integrations.agents.anthropic import anthropic_agent
 from wakeful.integrations.agents.call import CallAgent
 from wakeful.integrations.agents.chat import ChatSettings
@@ -140,7 +141,15 @@ def _command(agent: written.CommandAgent, home: Path) -> CommandSettings:
         error_pattern=_pattern(agent.error_pattern),
         limit_pattern=_pattern(agent.limit_pattern),
         zone=_zone(env),
+        sandbox=sandbox_of(agent, home),
     )
+
+
+def sandbox_of(agent: written.CommandAgent, home: Path) -> Sandbox | None:
+    """What its program may do; None if it is not in a sandbox."""
+    if agent.sandbox is None:
+        return None
+    return Sandbox(tuple(map(str, agent.sandbox_write)), agent.sandbox_network, str(home))
 
 
 def _preset(agent: written.PresetAgent, home: Path) -> PresetSettings:

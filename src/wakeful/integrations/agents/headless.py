@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from wakeful.core.run.results import Failed
@@ -11,10 +12,12 @@ from wakeful.integrations.actions import gate
 from wakeful.integrations.actions.child import CannotStart, Children, Spawn
 from wakeful.integrations.actions.environment import environment, withheld, withheld_note
 from wakeful.integrations.actions.program import Unstartable, check_command
+from wakeful.integrations.actions.sandbox import Sandbox, sandboxed
 from wakeful.integrations.actions.sessions import END_GRACE
 from wakeful.integrations.agents.arrivals import ArrivalMarks
 from wakeful.integrations.agents.presets.preset import Launch, Printed
 from wakeful.integrations.system.text import HeadTail, cap, fit
+from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.action import Fire, Ladder
 from wakeful.ports.clock import Clock
 
@@ -40,18 +43,23 @@ class Headless:
         ladder: Ladder,
         *,
         pass_env: Sequence[str] = (),
+        sandbox: Sandbox | None = None,
     ) -> Printed | Failed:
         """Its output; `Failed` if it could not be started."""
         command = Command(launch.argv, cwd, {**env, **launch.env})
         surroundings = environment(fire, command.env, pass_env)
         try:
             folder = check_command(command, surroundings)
+            words = launch.argv
+            if sandbox is not None:  # in a thread: it may have to be tried first
+                enclose = partial(_enclosed, launch.argv, sandbox, folder, surroundings)
+                words = await in_thread(enclose, name="sandbox")
         except Unstartable as error:
             return Failed(str(error), permanent=True)
         await ladder.climb("sent")
         stdout, stderr = _Stream(STDOUT_MAX, self._clock), _Stream(STDERR_MAX, self._clock)
         stdin = gate.OPEN + (launch.stdin or "").encode("utf-8", "replace")
-        argv = gate.gated(launch.argv, surroundings, has_stdin=launch.stdin is not None)
+        argv = gate.gated(words, surroundings, has_stdin=launch.stdin is not None)
         spawn = Spawn(argv, surroundings, stdin, folder, merges_stderr=False, stderr_sink=stderr.feed)
         try:
             ended = await self._children.run(spawn, ladder, stdout.feed)
@@ -79,11 +87,20 @@ class _Stream:
         self.marks.feed(data)
 
 
-def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str]) -> str | None:
+def _enclosed(
+    argv: tuple[str, ...], sandbox: Sandbox | None, cwd: str | None, env: Mapping[str, str]
+) -> tuple[str, ...]:
+    """The command line, in its sandbox if it has one."""
+    return argv if sandbox is None else sandboxed(argv, sandbox, cwd or sandbox.hidden, env)
+
+
+def wrong_launch(launch: Launch, cwd: str | None, env: Mapping[str, str], sandbox: Sandbox | None = None) -> str | None:
     """Why this command line cannot be started here, with the PATH that was searched; None if it can."""
     given = {**env, **launch.env}
+    surroundings = {**os.environ, **given}
     try:
-        check_command(Command(launch.argv, cwd, given), {**os.environ, **given})
+        folder = check_command(Command(launch.argv, cwd, given), surroundings)
+        _enclosed(launch.argv, sandbox, folder, surroundings)
     except Unstartable as error:
         return str(error)
     return None

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from wakeful.config import agents as written
+from wakeful.integrations.actions.program import Unstartable
+from wakeful.integrations.actions.sandbox import find_bubblewrap
 from wakeful.integrations.agents.presets.catalogue import PRESETS
 
 VERSION_WITHIN: Final = 60.0
@@ -49,6 +51,18 @@ def missing(program: str, search: str | None = None, *, place: str | None = None
     if os.sep in program:
         return f"{problem}; install it there, or correct its path{'' if place is None else f' in {place}'}"
     return f"{problem}; install it, or write its full path {'as program' if place is None else f'in {place}'}"
+
+
+def unusable(agent: written.Agent, *, place: str | None = None) -> str | None:
+    """Why an agent cannot be used on this machine, with the cure: its program or its sandbox is missing."""
+    program = program_of(agent)
+    problem = None if program is None else missing(program, place=place)
+    if problem is None and isinstance(agent, written.CommandAgent) and agent.sandbox is not None:
+        try:
+            find_bubblewrap()
+        except Unstartable as error:
+            problem = str(error)
+    return problem
 
 
 def lacking(program: str, search: str | None = None) -> str | None:
