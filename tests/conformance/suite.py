@@ -37,7 +37,7 @@ from conformance.ledger import (
 from conformance.money import TestMoney
 from conformance.moving import TestHandovers, TestOrigins
 from conformance.outbox import TestChannels, TestInbox, TestIncidents, TestOutbox
-from conformance.plain import TestPlainPath
+from conformance.plain import MANY, TestPlainPath
 from conformance.plans import TestAlarms, TestCadences, TestSchedules
 from conformance.random_plain import TestPlainPathOnRandomStores
 from conformance.rows import MakeStore
@@ -57,6 +57,7 @@ from conformance.store import (
 from conformance.workflows import TestClockSteps, TestMessages, TestSessions, TestWorkflows
 
 __all__ = [
+    "MANY",
     "MakeStore",
     "TestAlarms",
     "TestAnswers",

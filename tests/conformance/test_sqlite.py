@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from conformance.plain import MANY
 from conformance.suite import *  # noqa: F403 - whatever a store must do, also what is added tomorrow
-from conformance.suite import MakeStore, TestTheClock, TestTransactions
+from conformance.suite import MANY, MakeStore, TestTheClock, TestTransactions
 from new_store import prepare
 from sampling import sampled
 from wakeful.stores.sqlite import SqliteStore
