@@ -40,6 +40,7 @@ BY_HAND: Final = {
     "update": "a part of a definition as Python options",
     "list": _FORM, "pause": _FORM, "resume": _FORM, "why": _FORM, "run_now": _FORM, "runs": _FORM, "cancel": _FORM,
     "replay": _FORM, "backfill": _FORM, "request_wake": _FORM, "forecast": _FORM,
+    "find": "`get`, with None in place of an error",
     "wait_for": "no other way of asking waits for a run",
     "start": "the lifecycle of this process", "stop": "the lifecycle of this process",
     "sleep": "the clock of this process",
