@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from wakeful.api.actors import PROGRAM, Actor
 from wakeful.api.actors import Refused as NotPermitted
 from wakeful.api.nouns import NOUNS
 from wakeful.api.operation import Noun, Operation, operations_of
@@ -20,7 +19,6 @@ from wakeful.core.fields import Fields
 from wakeful.features.schedules.views import encode
 from wakeful.features.schedules.why_owned import without_figures
 from wakeful.server.http.abandoned import while_connected
-from wakeful.server.http.access import caller_of
 from wakeful.server.http.actors import actor_of
 from wakeful.server.http.json_text import JsonText
 from wakeful.server.http.plain import PlainRoute
@@ -71,7 +69,7 @@ def _endpoint(app: Wakeful, noun: type[Noun], operation: Operation[..., Any]) ->
         elif has_body:
             given = await read_object(request, known=in_body)
         values = values_of(parameters, request, given)
-        actor = await _actor(app, request)
+        actor = await actor_of(app, request.scope)
         finish = reply if actor.agent is None else lambda result: _without_figures(reply(result))
         try:
             work = operation.then(noun(app, actor), finish, **values)
@@ -126,18 +124,6 @@ def refuse_unknown(query: Mapping[str, str], known: Sequence[str]) -> None:
         for name in list(query)[:10]:
             fields.fail(name[:80], "unknown parameter; this route has none")
     fields.finish()
-
-
-async def _actor(app: Wakeful, request: Request) -> Actor:
-    """Who asks. The middleware has authenticated the request."""
-    caller = caller_of(request.scope)
-    if caller is None:
-        return PROGRAM
-    agent = await actor_of(app, request.scope)
-    if agent is not None:
-        return Actor("agent", caller.name, agent, caller.run_id)
-    role = caller.role
-    return Actor(role if role in ("read", "operate", "admin") else "read", caller.name, run_id=caller.run_id)
 
 
 def _without_figures(reply: Reply) -> Reply:
