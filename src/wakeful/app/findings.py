@@ -1,6 +1,6 @@
 """Health findings besides the clock: dead letters, channels, the heartbeat's budget, workflows that need a person."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from wakeful.app.bootstrap.cron_rules import still_concerned
@@ -17,6 +17,7 @@ from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.workflows import loading
 from wakeful.features.workflows.modules import Fault
+from wakeful.integrations.plugins.loading import Trouble
 from wakeful.observe.tracing import TracingTrouble
 from wakeful.ports.outbox import Deliveries
 from wakeful.ports.slots import QuotaSlots
@@ -37,6 +38,12 @@ BUDGETS: Final = "budgets"
 CRON: Final = "cron"
 CALENDAR_SCHEDULES_MAX: Final = 1_000
 SLOT_SCHEDULES_MAX: Final = 1_000
+PLUGINS: Final = "plugins"
+_PLUGIN_CURES: Final = {
+    "load": "Correct or install the package, or remove it from `plugins` in wakeful.toml; then restart the daemon.",
+    "raised": "Report it to the author of the package. What it was asked to do is tried again as usual.",
+    "blocked": "Report it to the author of the package: it must not block; until then, remove it from `plugins`.",
+}
 
 
 def missing_slots(tx: Tx) -> list[Finding]:
@@ -149,6 +156,12 @@ def inbound(problems: Sequence[InboundFinding]) -> list[Finding]:
         more = f"{len(problems) - NAMED_MAX} more"
         shown.append(Finding(CHANNELS, "warn", more, "see all: wakeful channels -o json"))
     return shown
+
+
+def plugins(troubles: Iterable[Trouble]) -> Iterator[Finding]:
+    """What each plugin did wrong."""
+    for trouble in troubles:
+        yield Finding(PLUGINS, "warn", trouble.sentence, _PLUGIN_CURES[trouble.what])
 
 
 def tracing(endpoint: str | None, trouble: TracingTrouble | None) -> list[Finding]:

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -82,7 +82,7 @@ class AppLifecycle:
         self._setup = self._setup_of(options)
         self._services: list[BackgroundService] = []
         self._make_services = [] if self._host.background is None else [self._host.background]
-        self._more_findings: list[Callable[[], Finding]] = []  # of what runs beside the app, for its health
+        self._more_findings: list[Callable[[], Iterable[Finding]]] = []  # of what runs beside the app, for its health
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._plug_in(options)
         self._own_agents: dict[str, str] = {}  # agents that are functions: their name in the registry, by agent

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from wakeful.cli import times
-from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.invocation import Invocation, command, end, invocation_of
 from wakeful.cli.render import json_out, note, say
 
 KINDS: Final = (
@@ -19,8 +19,26 @@ IMPORT_TIMEOUT: Final = 600.0
 _DONE: Final = {"create": "created", "update": "updated"}
 
 
+class _Kind(click.Choice[str]):
+    """One of our kinds, or one of a plugin, which only the daemon knows."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        is_ours = value in self.choices or not _has_plugins(ctx)
+        return super().convert(value, param, ctx) if is_ours else value
+
+
+def _has_plugins(ctx: click.Context | None) -> bool:
+    """Whether the settings of the home name plugins."""
+    from wakeful.config import SettingsRefused, load
+
+    try:
+        return ctx is not None and bool(load(invocation_of(ctx).home).settings.plugins)
+    except SettingsRefused:
+        return False
+
+
 @command("import")
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=_Kind(KINDS))
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--apply", "is_applied", is_flag=True, help="Write the schedules; without this option nothing is changed."
