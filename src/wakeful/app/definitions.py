@@ -12,6 +12,7 @@ from wakeful.app.action_forms import action_of
 from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import changed, definition_options
 from wakeful.app.schedule_options import (
+    JSON_NAMES,
     OPTION_NAMES,
     RETRY_KEYWORDS,
     UPDATE_NAMES,
@@ -25,7 +26,7 @@ from wakeful.app.values import Declared, Guard, New, WrittenSchedule
 from wakeful.app.with_cost import with_cost
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition import Definition, check_slug
-from wakeful.core.schedule.definition_json import definition_from_json, definition_from_parts, is_same_work
+from wakeful.core.schedule.definition_json import WRITTEN, definition_from_json, definition_from_parts, is_same_work
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import resolve
 from wakeful.core.time.timing_json import timing_to_json
@@ -102,7 +103,7 @@ class Definitions(AppLifecycle):
         slug = new.slug if new.slug is not None else f"job-{secrets.token_hex(4)}"
         if like is not None:
             return Declared(slug, new.timing, like.action, like.options)
-        options = {name: value for name, value in new.given.items() if name in OPTION_NAMES}
+        options = {name: value for name, value in new.given.items() if name in OPTION_NAMES or name in JSON_NAMES}
         return Declared(slug, new.timing, action_of(self._registry, slug, new.given), definition_options(options))
 
     async def _write(
@@ -168,7 +169,7 @@ class Definitions(AppLifecycle):
     async def update(self, slug: str, *, if_version: int | None = None, **changes: Unpack[ScheduleChanges]) -> None:
         """Change fields of a definition, by their JSON names in snake_case; None resets a field to its default.
         `schedule` is a timing, text, or an object in its JSON form."""
-        refuse_unknown(changes, UPDATE_NAMES)
+        refuse_unknown([name for name in changes if name not in WRITTEN], UPDATE_NAMES)
         with python_names(changes):
             options = definition_options(changes)
             timing = options.get("schedule")

@@ -112,6 +112,8 @@ RETRY_KEYWORDS: Final = {
 
 
 OPTION_NAMES: Final = (*map(python_name, OPTIONS.names), *RETRY_KEYWORDS)
+JSON_NAMES: Final = frozenset(OPTIONS.names)
+"""Options may have their JSON names too, as in 0.2; type checkers know those in snake_case."""
 _OF_PROMPT: Final = ("agent", "session_config")
 _OF_CALL: Final = ("args", "isolate")
 ADD_NAMES: Final = (*ACTIONS, *_OF_CALL, *_OF_PROMPT, *OPTION_NAMES)
@@ -121,7 +123,8 @@ UPDATE_NAMES: Final = ("schedule", *ACTIONS, *_OF_PROMPT, *OPTION_NAMES)
 
 def refuse_unknown(given: Collection[str], known: Collection[str]) -> None:
     """Refuse misspelt keywords, naming the nearest ones."""
-    errors = [FieldError(name, f"unknown option; {_cure(name, known)}") for name in given if name not in known]
+    unknown = [name for name in given if name not in known and name not in JSON_NAMES]
+    errors = [FieldError(name, f"unknown option; {_cure(name, known)}") for name in unknown]
     if errors:
         raise Invalid(*errors)
 
