@@ -1,7 +1,7 @@
 """Health findings besides the clock: dead letters, channels, the heartbeat's budget, workflows that need a person."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from wakeful.app.bootstrap.cron_rules import still_concerned
 from wakeful.core.http_headers import left_out
@@ -17,12 +17,14 @@ from wakeful.features.schedules.proposal_rows import AgentProposals
 from wakeful.features.schedules.rules import Terms
 from wakeful.features.workflows import loading
 from wakeful.features.workflows.modules import Fault
-from wakeful.integrations.plugins.loading import Trouble
 from wakeful.observe.tracing import TracingTrouble
 from wakeful.ports.outbox import Deliveries
 from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import Waiting
+
+if TYPE_CHECKING:  # it needs the settings, which few programs have
+    from wakeful.integrations.plugins.loading import Trouble
 
 NAMED_MAX: Final = 10
 WAITING_MAX: Final = DAY
@@ -158,7 +160,7 @@ def inbound(problems: Sequence[InboundFinding]) -> list[Finding]:
     return shown
 
 
-def plugins(troubles: Iterable[Trouble]) -> Iterator[Finding]:
+def plugins(troubles: "Iterable[Trouble]") -> Iterator[Finding]:
     """What each plugin did wrong."""
     for trouble in troubles:
         yield Finding(PLUGINS, "warn", trouble.sentence, _PLUGIN_CURES[trouble.what])

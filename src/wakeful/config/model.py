@@ -42,9 +42,7 @@ class Settings:
     """All of `wakeful.toml`."""
 
     plugins: tuple[str, ...] = setting(
-        listed(PACKAGE, "list of names of packages", most=50, distinct=True),
-        "packages whose [plugins](plugins.md) are loaded",
-        [],
+        listed(PACKAGE, "list of names of packages", most=50, distinct=True), "packages whose plugins are loaded", []
     )
     server: tables.Server = plain_table(tables.SERVER)
     tokens: Mapping[str, tables.Token] = setting(tables.TOKENS.kind(texts.name()), "further API tokens", {})
@@ -135,7 +133,8 @@ def tables_with(name: str) -> list[str]:
 
 def read_settings(fields: Fields) -> Settings | None:
     """All of a file; None if something is wrong with it."""
-    return read_table(SETTINGS, fields, known=f"the tables are {', '.join(f'[{name}]' for name in SETTINGS.names)}")
+    named = [f"[{field.name}]" for field in SETTINGS if field.kind.inner or field.name in ENTRIES]
+    return read_table(SETTINGS, fields, known=f"the tables are {', '.join(named)}")
 
 
 def agent_names(data: Mapping[str, Any]) -> frozenset[str]:
