@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -105,6 +105,10 @@ def _settings(section: Field) -> Iterator[str]:
             kind = f" with {' or '.join(tags)}" if entries.by else ""
             yield from _section(f"`[{section.name}.NAME]`{kind}", table)
         return
+    if not section.kind.inner:
+        yield from (f"### `{section.name}`", "", "At the top of the file, before the first table.", "")
+        yield from _rows_of([section])
+        return
     (table,) = section.kind.inner
     yield from _section(f"`[{section.name}]`", table)
     for field in table:
@@ -119,8 +123,12 @@ def _section(title: str, described: Object[Any]) -> Iterator[str]:
 
 
 def _rows(described: Object[Any]) -> Iterator[str]:
+    return _rows_of(described)
+
+
+def _rows_of(fields: Iterable[Field]) -> Iterator[str]:
     yield from ("| name | type | default | meaning |", "|---|---|---|---|")
-    for field in described:
+    for field in fields:
         cells = (f"`{field.name}`", field.kind.words, _default(field), field.help)
         yield f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
     yield ""

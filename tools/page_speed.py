@@ -24,8 +24,7 @@ sys.path.insert(0, str(TESTS))
 from access import TOKEN  # noqa: E402 - it lives beside the browser tests
 from edges.http.kit import Daemon, daemon  # noqa: E402 - likewise
 from page.browser import find_chromium  # noqa: E402 - likewise
-from wakeful.app.values import New  # noqa: E402 - after the path is set
-from wakeful.core.schedule.actions import Call  # noqa: E402 - likewise
+from wakeful import New  # noqa: E402 - after the path is set
 from wakeful.core.time.timing import Every  # noqa: E402 - likewise
 from wakeful.sync import Wakeful  # noqa: E402 - likewise
 
@@ -73,7 +72,7 @@ def loaded_daemon(folder: Path, many: int) -> Iterator[Daemon]:
     with Wakeful(home / "wakeful.db", tick=False) as app:
         for start in range(0, many, 1_000):
             some = range(start, min(start + 1_000, many))
-            app.add_many([New(f"s{n:05}", Every(PERIOD, begun + n * spread), Call("os:getpid", {}), {}) for n in some])
+            app.add_many([New(f"s{n:05}", Every(PERIOD, begun + n * spread), call="os:getpid") for n in some])
     with daemon(home) as one:
         yield one
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, Final, cast
 
 from wakeful import New, Wakeful, every
-from wakeful.core.schedule.actions import Command
 from wakeful.ports.store import Tx
 
 STEP: Final = 100_000
@@ -35,7 +34,7 @@ _COUNT_IDS_POSTGRES: Final = "SELECT setval('run_ids', :rows)"
 async def fill(app: Wakeful, *, schedules: int, rows: int) -> None:
     """That many schedules, one more that owns every second row, and that many rows."""
     names = [OFTEN, *(f"s-{n:05d}" for n in range(schedules))]
-    await app.add_many([New(name, every("1h"), Command(("true",)), {}) for name in names])
+    await app.add_many([New(name, every("1h"), command=["true"]) for name in names])
     store, now = app._open.store, app._moment().now
 
     def ids(tx: Tx) -> tuple[int, int]:

@@ -7,13 +7,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from wakeful import New, Wakeful
-from wakeful.core.schedule.actions import Call
 from wakeful.core.time.timing import Timing
 
 # Twice as many concurrent attempts as the engine claims in one transaction: while one batch runs, another is written.
 CONCURRENCY: Final = 400
 RECENT: Final = 2 * CONCURRENCY
-HANDLER: Final = "on_due"
 
 
 def make_app(store: str, handler: Callable[..., Any], **settings: Any) -> Wakeful:
@@ -29,8 +27,7 @@ def schedules(count: int, prefix: str, timing: Callable[[int], Timing], **option
         New(
             f"{prefix}-{i}",
             timing(i),
-            Call(HANDLER, {}),
-            {name: value(i) if callable(value) else value for name, value in options.items()},
+            **{name: value(i) if callable(value) else value for name, value in options.items()},
         )
         for i in range(count)
     ]

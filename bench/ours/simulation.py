@@ -13,7 +13,6 @@ from bench.ours.setup import make_app, schedules
 from wakeful import New, Wakeful, cron, every
 from wakeful.core.money.charges import Charge, opened, settled
 from wakeful.core.run.runs import Outcome, Run
-from wakeful.core.schedule.actions import Command, Prompt
 from wakeful.core.time.instants import HOUR
 from wakeful.core.time.timing import Cron
 from wakeful.ports.charges import Charges
@@ -60,10 +59,10 @@ async def fill_mixed(app: Wakeful) -> None:
     await app.add_many(
         [
             *(
-                New(f"prompt-{n}", _mixed(n), Prompt("go on", agent=f"agent-{n % AGENTS}"), _budget(n))
+                New(f"prompt-{n}", _mixed(n), prompt="go on", agent=f"agent-{n % AGENTS}", **_budget(n))
                 for n in range(SCHEDULES)
             ),
-            *(New(f"command-{n}", _mixed(n), Command(("true",)), {}) for n in range(SCHEDULES)),
+            *(New(f"command-{n}", _mixed(n), command=["true"]) for n in range(SCHEDULES)),
         ]
     )
     dice, now = random.Random(7), app._moment().now  # noqa: S311 - the same record each time

@@ -7,10 +7,13 @@ if TYPE_CHECKING:
     from wakeful.api.python import Wakeful
     from wakeful.app.heartbeat_settings import Heartbeat
     from wakeful.app.money import Budgets
+    from wakeful.app.schedule_options import AddOptions
     from wakeful.app.values import New
     from wakeful.core.errors import FieldError, Invalid
     from wakeful.core.money.prices import Price
     from wakeful.core.refusals import Conflict, NotFound
+    from wakeful.core.run.agent_reply import AgentReply
+    from wakeful.core.run.usage import Usage
     from wakeful.core.time.timing_builders import after_reset, cron, every, manual, once, times
     from wakeful.features.schedules.queries import Stats
     from wakeful.features.schedules.run_views import AttemptView, RunView
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from wakeful.ports.store import StoreUnavailable
 
 __all__ = [
+    "AddOptions",
+    "AgentReply",
     "AttemptView",
     "Budgets",
     "Conflict",
@@ -50,6 +55,7 @@ __all__ = [
     "Stats",
     "StoreUnavailable",
     "Transient",
+    "Usage",
     "Wakeful",
     "Workflow",
     "after_reset",
@@ -64,11 +70,14 @@ __all__ = [
 _PLACES: Final = {
     "wakeful.api.python": ("Wakeful",),
     "wakeful.app.heartbeat_settings": ("Heartbeat",),
+    "wakeful.app.schedule_options": ("AddOptions",),
     "wakeful.app.values": ("New",),
     "wakeful.app.money": ("Budgets",),
     "wakeful.core.money.prices": ("Price",),
     "wakeful.core.errors": ("FieldError", "Invalid"),
     "wakeful.core.refusals": ("Conflict", "NotFound"),
+    "wakeful.core.run.agent_reply": ("AgentReply",),
+    "wakeful.core.run.usage": ("Usage",),
     "wakeful.core.time.timing_builders": ("after_reset", "cron", "every", "manual", "once", "times"),
     "wakeful.features.schedules.queries": ("Stats",),
     "wakeful.features.schedules.run_views": ("AttemptView", "RunView"),

@@ -4,11 +4,11 @@ There is no second implementation: a portal runs an event loop in its own thread
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import cached_property, wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack
 
 from wakeful.api.ledger import BlockingLedger
 from wakeful.api.money import BlockingMoney
@@ -21,12 +21,15 @@ from wakeful.api.turns import BlockingTurns
 from wakeful.api.verbs import Verbs
 from wakeful.api.workflows import BlockingWorkflows
 from wakeful.app.options import Host, Options
+from wakeful.app.schedule_options import JobOptions
 from wakeful.app.timing_forms import GivenTiming
 
 if TYPE_CHECKING:
     from wakeful.api.slots import BlockingSlots
 
 F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Blocking:
@@ -46,6 +49,19 @@ class Blocking:
             return self._portal.call(attribute(*args, **kwargs))
 
         return blocking
+
+
+class Waiting(Generic[P, R]):
+    """A coroutine method of the other app, as a method that waits for its result."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, R]]) -> None:
+        self._method = method
+
+    def __get__(self, app: "Wakeful", owner: type) -> Callable[P, R]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            return app.portal.call(self._method(app.inner, *args, **kwargs))
+
+        return wraps(self._method)(call)
 
 
 class Wakeful(Verbs, OverPortal):
@@ -103,7 +119,24 @@ class Wakeful(Verbs, OverPortal):
         """The process and its store."""
         return BlockingSystem(self.inner, self.portal)
 
-    def job(self, timing: GivenTiming, slug: str | None = None, **options: Any) -> Callable[[F], F]:
+    add = Waiting(AsyncWakeful.add)
+    add_many = Waiting(AsyncWakeful.add_many)
+    backfill = Waiting(AsyncWakeful.backfill)
+    cancel = Waiting(AsyncWakeful.cancel)
+    find = Waiting(AsyncWakeful.find)
+    forecast = Waiting(AsyncWakeful.forecast)
+    list = Waiting(AsyncWakeful.list)
+    pause = Waiting(AsyncWakeful.pause)
+    replay = Waiting(AsyncWakeful.replay)
+    request_wake = Waiting(AsyncWakeful.request_wake)
+    resume = Waiting(AsyncWakeful.resume)
+    run_now = Waiting(AsyncWakeful.run_now)
+    runs = Waiting(AsyncWakeful.runs)
+    update = Waiting(AsyncWakeful.update)
+    wait_for = Waiting(AsyncWakeful.wait_for)
+    why = Waiting(AsyncWakeful.why)
+
+    def job(self, timing: GivenTiming, slug: str | None = None, **options: Unpack[JobOptions]) -> Callable[[F], F]:
         """Decorate a function to be called at these times."""
         return self.inner.job(timing, slug, **options)
 

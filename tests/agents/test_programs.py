@@ -383,7 +383,7 @@ async def test_what_a_callable_returns(callable_agent: Callables) -> None:
     ):
         assert await callable_agent(lambda prompt, value=value: value).turn() == expected
     result = await callable_agent(lambda prompt: Interrupted("x")).turn()
-    assert isinstance(result, Failed) and "return text, None or Done" in result.error
+    assert isinstance(result, Failed) and "return text, None or AgentReply" in result.error
 
 
 async def test_a_callable_that_raises(callable_agent: Callables) -> None:

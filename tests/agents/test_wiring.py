@@ -99,7 +99,7 @@ async def test_what_is_wrong_about_an_agent_is_told_under_its_own_field(tmp_path
     async with app:
         with pytest.raises(Invalid, match=r"^agent: there is no agent 'other'; add"):
             await app.add("ask", every("2h"), prompt="hello", agent="other")
-        with pytest.raises(Invalid, match=r"^sessionConfig: agent 'default': sessionConfig.tone is not supported"):
+        with pytest.raises(Invalid, match=r"^session_config: agent 'default': sessionConfig.tone is not supported"):
             await app.add("ask", every("2h"), prompt="hello", session_config={"tone": "kind"})
 
 

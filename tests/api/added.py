@@ -100,7 +100,9 @@ async def ask(path: Path) -> dict[str, Any]:
             "owner": (await Counted(app, Actor("agent", agent=CODER)).count_copies("own")).slug,
         }
         by_name = {
-            agent.agent: (await tools.call_tool(app, agent, "count_copies", {"slug": "own", "copies": 2})).content
+            agent.agent: (
+                await tools.call_tool(app, Actor("agent", agent=agent), "count_copies", {"slug": "own", "copies": 2})
+            ).content
             for agent in (CODER, WRITER)
         }
         over_rest = await api.post("/api/tools/count_copies", {"slug": "own", "copies": 2}, headers=bearer(AGENT))

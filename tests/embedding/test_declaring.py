@@ -9,7 +9,6 @@ import pytest
 from embedding import jobs
 from wakeful import Invalid, New, Wakeful, Workflow, cron, every, manual
 from wakeful import sync as blocking
-from wakeful.core.schedule.actions import Call
 from wakeful.testing import virtual
 
 START = "2026-03-28T12:00Z"
@@ -37,7 +36,7 @@ async def test_text_is_read_like_the_schedule_of_a_definition(
     app.job(text, "declared")(jobs.note)
     async with virtual(app, start=START):
         await app.add("added", text, call=jobs.note)
-        await app.add_many([New("many", text, Call("embedding.jobs:note"), {})])
+        await app.add_many([New("many", text, call="embedding.jobs:note")])
         await app.schedules.put("json", {"schedule": text, "call": {"target": "embedding.jobs:note"}})
         read = {slug: (await app.get(slug)).to_json()["schedule"] for slug in ("declared", "added", "many", "json")}
     assert read == dict.fromkeys(read, schedule)

@@ -110,7 +110,7 @@ async def test_an_error_names_the_option(app: Wakeful) -> None:
         for options, cure in (
             ({"timeout": timedelta(-1)}, "timeout: .* is not between zero"),
             ({"retry": {"times": 1, "delay": timedelta(-1)}}, "retry.delay: .* is not between zero"),
-            ({"expires_at": NAIVE}, "expiresAt: .* has no offset"),
+            ({"expires_at": NAIVE}, "expires_at: .* has no offset"),
         ):
             with pytest.raises(Invalid, match=cure):
                 await app.add("it", every("1h"), call=jobs.note, **options)

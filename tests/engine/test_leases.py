@@ -11,7 +11,6 @@ import pytest
 from features.kit import AllTogether, Bench, Bot, World, ledger, short, virtual
 from sampling import sampled
 from wakeful import New, every
-from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 from wakeful.testing.virtual_clock import VirtualClock
 from wakeful.testing.virtual_loop import run
@@ -39,7 +38,7 @@ async def test_two_nodes_share_the_work_and_double_nothing(world: World) -> None
     shortly_before(world)
     one, other = Bot(world, usual=30 * SECOND), Bot(world, usual=30 * SECOND)
     a, _ = await two(world, one, other, concurrency_max=40)
-    await a.add_many([New(f"job-{number:02}", HOURLY, Call("on_due"), {}) for number in range(60)])
+    await a.add_many([New(f"job-{number:02}", HOURLY) for number in range(60)])
     await world.until("01-01 02:10:00")
     assert set(Counter(one.keys + other.keys).values()) == {1}
     assert len(one.fires) + len(other.fires) == 120

@@ -6,7 +6,6 @@ from features.kit import Bench, Bot, World, ledger, short, virtual
 from wakeful import New, every, manual
 from wakeful.app.action_forms import ON_DUE
 from wakeful.core.run.results import Busy
-from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import HOUR, MINUTE, SECOND
 from wakeful.engine.engine import Engine
 from wakeful.ports.clock import Moment
@@ -55,7 +54,7 @@ async def test_a_new_schedule_brings_the_next_tick_forward_but_no_tick_of_its_ow
     app = await world.open(bot)
     await world.until("01-01 01:00:00")  # it has ticked, and would next tick at 02:00
     ticks = Ticks(app)
-    await app.add_many([New(f"far-{number}", every("3h"), Call(ON_DUE), {}) for number in range(5)])
+    await app.add_many([New(f"far-{number}", every("3h"), call=ON_DUE) for number in range(5)])
     await app.add("also-far", every("3h"))
     soon = {"call": {"target": ON_DUE}, "schedule": {"type": "every", "every": "20m"}}
     await app.schedules.put("off", soon | {"enabled": False})
@@ -128,7 +127,7 @@ async def test_more_than_the_capacity_never_runs_at_once(world: World) -> None:
     """A hundred due together under a cap of seven: all run, each once, seven at a time."""
     bot = Bot(world, usual=MINUTE)
     app = await world.open(bot, concurrency_max=7)
-    await app.add_many([New(f"job-{number:03}", every("1d"), Call("on_due"), {}) for number in range(100)])
+    await app.add_many([New(f"job-{number:03}", every("1d")) for number in range(100)])
     await world.until("01-02 00:20:00")
     assert bot.running_max == 7
     assert len(bot.fires) == len(set(bot.keys)) == 100
@@ -210,7 +209,7 @@ async def test_a_thousand_due_at_once_share_their_transactions(world: World) -> 
     """Group commit of like with like: far fewer writes than runs."""
     bot = Bot(world)
     app = await world.open(bot)
-    await app.add_many([New(f"job-{number:04}", every("1d"), Call("on_due"), {}) for number in range(1000)])
+    await app.add_many([New(f"job-{number:04}", every("1d")) for number in range(1000)])
     await world.until("01-01 23:59:59")
     ticks = Ticks(app)
     await world.sleep("10s")

@@ -9,7 +9,6 @@ import pytest
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from nested import top_level
 from wakeful import Conflict, Invalid, New, NotFound, after_reset, cron, every, manual, once, times
-from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import MINUTE
 
 
@@ -292,7 +291,7 @@ async def test_list_filters_by_status_and_by_text(world: World) -> None:
 async def test_list_reaches_beyond_one_page(world: World) -> None:
     """More than a page of five hundred, each once."""
     app = await world.open(Bot(world))
-    slugs = await app.add_many([New(f"s{n:04}", every("1h"), Call("on_due"), {}) for n in range(1201)])
+    slugs = await app.add_many([New(f"s{n:04}", every("1h")) for n in range(1201)])
     assert [view.slug for view in await app.list()] == slugs
 
 
@@ -300,8 +299,8 @@ async def test_list_reaches_beyond_one_page(world: World) -> None:
 async def test_add_many_takes_what_it_was_given_at_first(world: World) -> None:
     """Anything that can be iterated; a list that is emptied meanwhile is still written whole."""
     app = await world.open(Bot(world))
-    assert await app.add_many(New(f"g{n}", every("1h"), Call("on_due"), {}) for n in range(3)) == ["g0", "g1", "g2"]
-    given = [New(f"s{n:04}", every("1h"), Call("on_due"), {}) for n in range(1201)]
+    assert await app.add_many(New(f"g{n}", every("1h")) for n in range(3)) == ["g0", "g1", "g2"]
+    given = [New(f"s{n:04}", every("1h")) for n in range(1201)]
     writing = asyncio.create_task(app.add_many(given))
     await asyncio.sleep(0)
     given.clear()
@@ -315,14 +314,14 @@ async def test_schedules_added_together_are_each_their_own(world: World) -> None
     and added again."""
     bot = Bot(world, usual=RuntimeError("no"))
     app = await world.open(bot)
-    timing, call, options = every("1h"), Call("on_due"), {"retry": {"times": 1, "delay": "1m"}}
+    timing, retry = every("1h"), {"times": 1, "delay": "1m"}
     slugs = ["x", "y", "z"]
-    await app.add_many([New(slug, timing, call, options) for slug in slugs])
+    await app.add_many([New(slug, timing, retry=retry) for slug in slugs])
     await world.until("01-01 01:30:00")
     assert sorted((fire.slug, fire.attempt) for fire in bot.fires) == [(slug, n) for slug in slugs for n in (1, 2)]
     assert (await app.run_now("y", wait=True)).slug == "y" and bot.fires[-1].slug == "y"
     await app.update("y", timeout="5m")
-    await app.add_many([New(slug, timing, call, options) for slug in slugs])
+    await app.add_many([New(slug, timing, retry=retry) for slug in slugs])
     views = {view.slug: view for view in await app.list()}
     assert {slug: (view.definition.slug, view.version) for slug, view in views.items() if view.definition} == {
         "x": ("x", 1),
@@ -338,10 +337,10 @@ async def test_schedules_that_differ_by_slug_are_each_their_own_after_a_restart(
     """Their stored definitions are read once for all; a stagger depends on the schedule."""
     bot = Bot(world)
     app = await world.open(bot)
-    timing, call = every("1h"), Call("on_due")
+    timing = every("1h")
     slugs = [f"s{n}" for n in range(4)]
-    await app.add_many([New(slug, timing, call, {}) for slug in slugs])
-    await app.add_many([New(f"{slug}-spread", timing, call, {"stagger": "50m"}) for slug in slugs])
+    await app.add_many([New(slug, timing) for slug in slugs])
+    await app.add_many([New(f"{slug}-spread", timing, stagger="50m") for slug in slugs])
     spread = {slug: (await app.get(f"{slug}-spread")).next_run for slug in slugs}
     assert len(set(spread.values())) == len(slugs)
     app = await world.reopen(app, bot)
@@ -356,7 +355,7 @@ async def test_add_many_checks_all_before_it_writes_any(world: World) -> None:
     """One bad definition among good ones: nothing is written."""
     app = await world.open(Bot(world))
     with pytest.raises(Invalid, match="slug"):
-        await app.add_many([New("good", every("1h"), Call("on_due"), {}), New("Bad!", every("1h"), Call("on_due"), {})])
+        await app.add_many([New("good", every("1h")), New("Bad!", every("1h"))])
     assert await app.list() == []
 
 
@@ -575,14 +574,14 @@ REFUSED: list[tuple[str, Any, dict[str, Any], str]] = [
     ("x", lambda: times("25:00"), {}, r"times\[0\]"),
     ("x", times, {}, r"times: is empty; write at least one"),
     ("x", lambda: every("1h"), {"timeout": "long"}, r"timeout: 'long' is not a duration; write it like"),
-    ("x", lambda: every("1h"), {"catch_up": "twice"}, r"catchUp: .*once.*skip.*all"),
+    ("x", lambda: every("1h"), {"catch_up": "twice"}, r"catch_up: .*once.*skip.*all"),
     ("x", lambda: every("1h"), {"overlap": "both"}, r"overlap: .*skip.*queue"),
-    ("x", lambda: every("1h"), {"on_crash": "panic"}, r"onCrash: .*retry.*unknown"),
+    ("x", lambda: every("1h"), {"on_crash": "panic"}, r"on_crash: .*retry.*unknown"),
     ("x", lambda: every("1h"), {"retry": {"tries": 3}}, r"retry.tries"),
     ("x", lambda: every("1h"), {"colour": "red"}, r"colour"),
-    ("x", lambda: every("1h"), {"max_consecutive_errors": -1}, r"maxConsecutiveErrors"),
-    ("x", lambda: every("1h"), {"catch_up_max": 0}, r"catchUpMax"),
-    ("x", lambda: every("1h"), {"active_hours": {"start": "9", "end": "17:00"}}, r"activeHours"),
+    ("x", lambda: every("1h"), {"max_consecutive_errors": -1}, r"max_consecutive_errors"),
+    ("x", lambda: every("1h"), {"catch_up_max": 0}, r"catch_up_max"),
+    ("x", lambda: every("1h"), {"active_hours": {"start": "9", "end": "17:00"}}, r"active_hours"),
     ("x", lambda: every("1h"), {"call": "nowhere_at_all:f"}, r"call: 'nowhere_at_all' cannot be imported .*; install"),
     ("x", lambda: every("1h"), {"call": "unheard_of"}, r"call: no callable is registered as 'unheard_of'; register"),
     ("x", lambda: every("1h"), {"call": "json:dumps", "isolate": "thread"}, r"isolate"),

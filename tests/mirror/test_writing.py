@@ -9,7 +9,6 @@ import pytest
 from features.kit import Bot, World, virtual
 from mirror.kit import HOURLY, age, listed, noticed, open_desk, place, read, reopen
 from wakeful import New, every
-from wakeful.core.schedule.actions import Call
 from wakeful.core.schedule.definition_json import READ_BACK
 
 
@@ -211,10 +210,10 @@ async def test_a_thousand_schedules_changing_at_once_are_all_written_and_the_clo
     bot = Bot(world)
     desk.on_due(bot)
     slugs = [f"job-{number}" for number in range(1000)]
-    await desk.add_many([New(slug, every("3m"), Call("on_due"), {}) for slug in slugs])
+    await desk.add_many([New(slug, every("3m")) for slug in slugs])
     await noticed(world)
     assert len(listed(desk.folder)) == 1000
-    await desk.add_many([New(slug, every("3m"), Call("on_due"), {"timeout": "5m"}) for slug in slugs])
+    await desk.add_many([New(slug, every("3m"), timeout="5m") for slug in slugs])
     for slug in slugs:
         desk.mirror.schedule_changed(slug)
     await world.until("01-01 00:03:00")

@@ -228,7 +228,7 @@ async def test_a_hundred_late_entries_do_not_fire_at_once(world: World, monkeypa
     await app.start()
     await world.until("01-10 12:00:30")
 
-    def late(kind: str, *, content: str | None, path: Path | None, context: Context) -> list[Entry]:
+    def late(kind: str, *, content: str | None, path: Path | None, context: Context, **_: object) -> list[Entry]:
         return [
             Entry(
                 "jobs.json",

@@ -11,8 +11,7 @@ from playwright.sync_api import Browser, expect
 
 from edges.http.kit import Daemon, daemon
 from page.kit import ask, wait_until, window
-from wakeful.app.values import New
-from wakeful.core.schedule.actions import Call
+from wakeful import New
 from wakeful.core.time.timing import Every
 from wakeful.sync import Wakeful
 
@@ -33,7 +32,7 @@ def running(home: Path) -> Iterator[Daemon]:
     with Wakeful(home / "wakeful.db", tick=False) as app:
         for start in range(0, MANY, 1_000):
             some = range(start, start + 1_000)
-            app.add_many([New(f"s{n:05}", Every(PERIOD, begun + n * spread), Call("os:getpid", {}), {}) for n in some])
+            app.add_many([New(f"s{n:05}", Every(PERIOD, begun + n * spread), call="os:getpid") for n in some])
     with daemon(home) as one:
         yield one
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from edges.http.kit import served
+from wakeful.api import actors
 from wakeful.api.tools import call_tool
 from wakeful.core.run.results import Done
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
@@ -25,7 +26,7 @@ async def test_put_schedule_says_what_a_prompt_costs(tmp_path: Path) -> None:
     async with served(tmp_path, agents=agents, self_scheduling=terms) as api:
         await api.put("first", {"schedule": {"type": "manual"}, "prompt": "work"})
         await api.post("/api/schedule/first/run?wait=true")
-        agent, often = Actor("default"), {"when": "every 2h"}
+        agent, often = actors.Actor("agent", agent=Actor("default")), {"when": "every 2h"}
         asked = await call_tool(api.app, agent, "put_schedule", {"slug": "ask", "prompt": "work", **often})
         assert asked.content["perMonth"] == {"runs": 360, "cost": 90.0}
         made = await call_tool(api.app, agent, "put_schedule", {"slug": "tidy", "command": "true", **often})

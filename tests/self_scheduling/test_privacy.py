@@ -9,6 +9,7 @@ from starlette.datastructures import Headers
 
 from self_scheduling.owner import own
 from wakeful import Wakeful
+from wakeful.api import actors
 from wakeful.api.tools import call_tool
 from wakeful.app.calling import actor_of_run, calling_run
 from wakeful.core.self_scheduling.limits import SelfSchedulingTerms
@@ -36,7 +37,7 @@ async def test_why_does_not_name_what_others_own(tmp_path: Path) -> None:
                 break
             await asyncio.sleep(0)
         told.append((await app.why("coder.watch")).to_json())
-        told.append((await call_tool(app, CODER, "explain", {"slug": "watch"})).content)
+        told.append((await call_tool(app, actors.Actor("agent", agent=CODER), "explain", {"slug": "watch"})).content)
         return "done"
 
     async with virtual(app, start="2026-11-16T12:00Z") as time:
@@ -61,7 +62,7 @@ async def test_forecast_shows_nothing_of_other_agents(tmp_path: Path) -> None:
         await app.schedules.put("standup", {"schedule": "every day at 13:00", "prompt": "secret", "agent": "other"})
         await own(app, CODER).put("watch", {"schedule": "every day at 14:00", "prompt": "Look"})
         await own(app, Actor("other")).put("plan", {"schedule": "every day at 15:00", "prompt": "Plan"})
-        told = (await call_tool(app, CODER, "forecast", {"days": 1})).content
+        told = (await call_tool(app, actors.Actor("agent", agent=CODER), "forecast", {"days": 1})).content
     assert told["busy"] == ["2026-11-16T13:00:00.000Z"]
     assert [row["slug"] for row in told["schedules"]] == ["coder.watch"]
 

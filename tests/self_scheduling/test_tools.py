@@ -48,12 +48,12 @@ async def test_a_tool_returns_the_same_in_python_and_by_name(tmp_path: Path) -> 
         made = await tools.put_schedule("watch", "every 2h", prompt="Look")
         assert (made.status, made.slug) == ("created", "coder.watch")
         (listed,) = (await tools.list_schedules()).schedules
-        by_name = await call_tool(app, CODER, "list_schedules", {})
+        by_name = await call_tool(app, Actor("agent", agent=CODER), "list_schedules", {})
         assert isinstance(listed, OwnSchedule)
         assert (by_name.is_error, by_name.content["schedules"][0]["slug"]) == (False, listed.slug)
         with pytest.raises(Invalid, match="give exactly one of after and at"):
             await tools.wake_me(text="hello")
-        refused = await call_tool(app, CODER, "wake_me", {"text": "hello"})
+        refused = await call_tool(app, Actor("agent", agent=CODER), "wake_me", {"text": "hello"})
         assert refused.is_error and "give exactly one of after and at" in refused.content["error"]
 
 

@@ -32,7 +32,12 @@ def test_values_are_shown_as_the_file_writes_them(tmp_path: Path) -> None:
         "budgets": {"brake": False, "day": None, "month": None, "unpriced": "refuse", "warn_at": 0.8},
         "prices": {},
     }
-    written |= {"exclude": {"dates": [], "calendar": None}, "node": {"labels": []}, "otel": {"endpoint": None}}
+    written |= {
+        "plugins": [],
+        "exclude": {"dates": [], "calendar": None},
+        "node": {"labels": []},
+        "otel": {"endpoint": None},
+    }
     assert shown == written
 
 

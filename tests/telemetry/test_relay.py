@@ -3,11 +3,8 @@
 from typing import Any
 
 from features.kit import Bench, Bot, World, virtual
-from wakeful import every
-from wakeful.app.action_forms import ON_DUE
+from wakeful import New, every
 from wakeful.app.options import Host
-from wakeful.app.values import New
-from wakeful.core.schedule.actions import Call
 from wakeful.core.time.instants import SECOND
 from wakeful.observe import following, relay
 from wakeful.observe.fan_out import FanOut
@@ -190,7 +187,7 @@ async def test_a_flood_is_told_as_a_reset(world: World) -> None:
     watching = page.stream.subscribe()
     await world.sleep("3s")
     for start in range(0, 3 * relay.EVENTS_MAX, 100):
-        await other.add_many([New(f"s{n}", every("1h"), Call(ON_DUE), {}) for n in range(start, start + 100)])
+        await other.add_many([New(f"s{n}", every("1h")) for n in range(start, start + 100)])
     await world.sleep("5s")
     found = words(await events(world, watching))
     assert RESET in found

@@ -32,7 +32,7 @@ from wakeful.features.moving.handover_rows import Handover, HandoverJournals
 from wakeful.features.schedules import commands
 from wakeful.features.schedules.checks import Checked, refusal_of
 from wakeful.features.schedules.takeover import await_handover, hold_draft, miss_before_import, take_over
-from wakeful.integrations.imports.catalogue import KINDS, entries_of
+from wakeful.integrations.imports.catalogue import entries_of, kinds_of
 from wakeful.integrations.imports.entries import Context, Entry, SourceRefused, user_name, user_names
 from wakeful.integrations.imports.switches import switches
 from wakeful.integrations.system.threads import in_thread
@@ -108,10 +108,13 @@ class Importer:
     ) -> ImportPlan:
         """Plan an import of all entries, or of those with these slugs; raises `SourceRefused` if a file cannot be read
         as a whole."""
-        if kind not in KINDS:
-            raise Conflict(f"{kind!r} is not a kind of import; there are {', '.join(KINDS)}")
+        plugins = self._app._host.plugins
+        if kind not in kinds_of(plugins):
+            raise Conflict(f"{kind!r} is not a kind of import; there are {', '.join(kinds_of(plugins))}")
         context = context or await self.context()
-        entries = await self._entries(partial(entries_of, kind, content=content, path=path, context=context), context)
+        entries = await self._entries(
+            partial(entries_of, kind, content=content, path=path, context=context, plugins=plugins), context
+        )
         names, stored = await self._read(lambda tx: names_of(tx, kind, [entry for entry, _ in entries]))
         planned = [self._planned(entry, fitted, names, stored, context) for entry, fitted in entries]
         plan = ImportPlan(kind, planned).chosen(only, leaving)

@@ -154,10 +154,11 @@ class Moving(Noun):
     ) -> Imported:
         """Importing twice changes nothing. An entry that cannot be imported is refused alone; a file that cannot be
         read as a whole is refused with its line, and nothing is written."""
-        from wakeful.integrations.imports.catalogue import KINDS  # few programs import
+        from wakeful.integrations.imports.catalogue import kinds_of  # few programs import
 
-        if kind not in KINDS:
-            refuse("kind", f"{shown(kind)} is not a kind of import; write one of {', '.join(KINDS)}")
+        kinds = kinds_of(self._app._host.plugins)
+        if kind not in kinds:
+            refuse("kind", f"{shown(kind)} is not a kind of import; write one of {', '.join(kinds)}")
         if content is not None and path is not None:
             refuse("content", "give either content or path")
         if path is not None and not Path(path).is_absolute():

@@ -32,9 +32,11 @@ from wakeful.app.merging import definition_options
 from wakeful.app.options import Host, Options
 from wakeful.app.queries import AppQueries
 from wakeful.app.runs import Runs
+from wakeful.app.schedule_options import JOB_NAMES, JobOptions, python_names, refuse_unknown
 from wakeful.app.timing_forms import GivenTiming, timing_of
-from wakeful.app.values import New
+from wakeful.app.values import Declared
 from wakeful.core.errors import refuse
+from wakeful.core.refusals import NotFound
 from wakeful.core.run.runs import Outcome
 from wakeful.core.schedule.actions import Call
 from wakeful.features.heartbeat.commands import Given
@@ -55,6 +57,15 @@ PAGE: Final = 500
 
 Filter: TypeAlias = str | Mapping[str, Any] | Callable[[ScheduleView], object]
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    """The slug of a job that is given none."""
+    name = getattr(function, "__name__", None)  # a partial and an object have none
+    if not isinstance(name, str):
+        what = type(function).__name__
+        refuse("slug", f"a {what} has no name; give the job a slug, like app.job(every('2h'), 'report')")
+    return name.lower()
 
 
 class Wakeful(
@@ -131,9 +142,7 @@ class Wakeful(
         """The process and its store."""
         return System(self)
 
-    def job(
-        self, timing: GivenTiming, slug: str | None = None, *, args: Mapping[str, Any] | None = None, **options: Any
-    ) -> Callable[[F], F]:
+    def job(self, timing: GivenTiming, slug: str | None = None, **options: Unpack[JobOptions]) -> Callable[[F], F]:
         """Decorate a function to be called at these times, given as a timing or as text (`"weekdays at 9:00"`). The
         slug is its name unless given.
 
@@ -141,12 +150,16 @@ class Wakeful(
         Text is read again then: `"in 20m"` counts from the start.
         """
         timing_of(timing, now=self._clock.read().now, default_zone=self._setup.terms.default_zone)
+        refuse_unknown(options, JOB_NAMES)
+        args = options.pop("args", None) or {}
+        with python_names(options):
+            fields = definition_options(options)
 
         def declare(function: F) -> F:
-            name = slug or function.__name__.lower()
+            name = slug or _name_of(function)
             target = register(self._registry, function, name)
-            warn_of_replaced_default(function, args or {})
-            self._declared.append(New(name, timing, Call(target, args or {}), definition_options(options)))
+            warn_of_replaced_default(function, args)
+            self._declared.append(Declared(name, timing, Call(target, args), fields))
             return function
 
         return declare
@@ -239,6 +252,13 @@ class Wakeful(
         """Explain the current state, or what happened or will happen at an instant: one sentence, and the facts. A
         `viewer` is an agent, which is not told the names of what it does not own."""
         return await self._look(lambda tx, now: self._why_in(tx, slug, at=at, viewer=viewer, now=now))
+
+    async def find(self, slug: str) -> ScheduleView | None:
+        """The schedule with that slug; None if there is none, where `get` raises `NotFound`."""
+        try:
+            return await self.schedules.get(slug)
+        except NotFound:
+            return None
 
     # --- runs ---------------------------------------------------------------------------------------------------------
 

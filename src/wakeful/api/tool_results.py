@@ -132,7 +132,7 @@ class OwnForecast:
 def preview(timing: Timing, times: Sequence[Instant], *, default_zone: str) -> Preview:
     """A timing in words, with these next times."""
     zone: str = getattr(timing, "timezone", None) or default_zone
-    return Preview(describe(timing), zone, [_shown(at, zone) for at in times])
+    return Preview(describe(timing), zone, [shown_time(at, zone) for at in times])
 
 
 def put_result(written: AgentWritten, seen: Preview, per_month: MonthlyCost | None) -> Put:
@@ -176,7 +176,8 @@ def own_schedule(view: ScheduleView, status: str | None = None) -> OwnSchedule:
     )
 
 
-def _shown(at: Instant, zone: str) -> ShownTime:
+def shown_time(at: Instant, zone: str) -> ShownTime:
+    """An instant as the clock of this zone shows it."""
     offset = segment_at(zone, at // SECOND).offset * SECOND
     wall = format_instant(at + offset)
     return ShownTime(f"{wall[:10]} {wall[11:16]} ({zone})", at)

@@ -1,13 +1,14 @@
-"""Calling agents' tools: the parameters' schema, reading what an agent sends, and refusals as results."""
+"""Calling tools: who is offered which, the parameters' schema, reading what a model sends, and refusals as results."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
-from wakeful.api.actors import Actor, Agent, Refused
+from wakeful.api.actors import Actor, Refused
 from wakeful.api.agent_tools import Tools
 from wakeful.api.operation import Noun, Operation, Returns, operations_of, perform
+from wakeful.api.operator_tools import OperatorTools
 from wakeful.api.parameters import Param
 from wakeful.app.calling import actor_of_run
 from wakeful.core.errors import Invalid, refuse
@@ -20,8 +21,10 @@ from wakeful.ports.agent import Toolbox, ToolSpec
 if TYPE_CHECKING:
     from wakeful.api.python import Wakeful
 
-TOOLS: Final[Mapping[str, Operation[..., Any]]] = {one.verb: one for one in operations_of(Tools)}
-"""The tools by name, in their fixed order."""
+Offered: TypeAlias = Mapping[str, Operation[..., Any]]
+TOOLS: Final[Offered] = {one.verb: one for one in operations_of(Tools)}
+"""Agents' tools by name, in their fixed order."""
+_OPERATORS: Final = operations_of(OperatorTools)
 _WORDS: Final = {"string": "a text", "integer": "a whole number", "object": "an object", "boolean": "true or false"}
 _TYPES: Final[Mapping[str, Any]] = {"string": str, "integer": int, "object": Mapping, "boolean": bool}
 
@@ -54,7 +57,7 @@ class ToolCalls(Noun):
         agent = self._actor.agent
         if agent is None:
             raise NotFound("there is nothing here")
-        return await call_tool(self._app, agent, name, arguments)
+        return await call_tool(self._app, Actor("agent", agent=agent), name, arguments)
 
 
 def toolbox(app: "Wakeful") -> Toolbox:
@@ -62,23 +65,32 @@ def toolbox(app: "Wakeful") -> Toolbox:
 
     async def call(fire: Fire, name: str, arguments: Any) -> str:
         agent = await actor_of_run(app, fire.run_id)
-        result = await call_tool(app, agent, name, arguments)
+        result = await call_tool(app, Actor("agent", agent=agent), name, arguments)
         return json.dumps(result.content, ensure_ascii=False)
 
     return Toolbox(lambda: [ToolSpec(name, text_of(one), schema_of(one)) for name, one in TOOLS.items()], call)
 
 
-async def call_tool(app: "Wakeful", agent: Agent, name: str, arguments: Any) -> ToolResult:
-    """Perform a tool for an agent; a refusal is returned as an error for the agent to read."""
-    operation = TOOLS.get(name)
+def offered_to(actor: Actor) -> Offered:
+    """The tools of who asks: an agent has its own, and a person's assistant those that its role permits."""
+    if actor.role == "agent":
+        return TOOLS
+    return {one.verb: one for one in _OPERATORS if one.may(actor)}
+
+
+async def call_tool(app: "Wakeful", actor: Actor, name: str, arguments: Any) -> ToolResult:
+    """Perform a tool; a refusal is returned as an error for the model to read."""
+    offered = offered_to(actor)
+    operation = offered.get(name)
     try:
         if operation is None:
-            raise NotFound(f"there is no tool {name[:80]!r}; the tools are {', '.join(TOOLS)}")
+            raise NotFound(f"there is no tool {name[:80]!r}; the tools are {', '.join(offered)}")
         if not isinstance(arguments, Mapping):
             refuse("arguments", "are not a JSON object; write {…}")
         values = values_of(operation, name, arguments)
-        result = await operation.awaited(operation.noun(app, Actor("agent", agent=agent)))(**values)
-        return ToolResult(without_figures(returned(type(result)).write(result)), is_error=False)
+        result = await operation.awaited(operation.noun(app, actor))(**values)
+        content = returned(type(result)).write(result)
+        return ToolResult(content if actor.agent is None else without_figures(content), is_error=False)
     except Invalid as invalid:
         errors = [{"field": error.field, "message": error.message} for error in invalid.errors]
         return ToolResult({"error": str(invalid), "errors": errors}, is_error=True)

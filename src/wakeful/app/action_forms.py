@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any, Final
 
 from wakeful.app.plain import plain
-from wakeful.core.errors import FieldError, Invalid, refuse
+from wakeful.app.schedule_options import ACTIONS
+from wakeful.core.errors import refuse
 from wakeful.core.schedule.actions import ActionSpec, Call, Prompt
 from wakeful.core.schedule.definition_json import action_from_json
 from wakeful.integrations.actions.arguments import NotCallable, place_of
 from wakeful.integrations.actions.registry import CallRegistry, UnknownCallable
 
 ON_DUE: Final = "on_due"
+_BELONGS: Final = {"args": "call", "isolate": "call", "agent": "prompt", "session_config": "prompt"}
 
 
 def register(registry: CallRegistry, function: Callable[..., Any], slug: str) -> str:
@@ -64,31 +66,38 @@ def _refuse_nested(target: object) -> None:
     refuse("call", f"{what} cannot be found again after a restart; {cure}")
 
 
-def action_of(
-    registry: CallRegistry,
-    slug: str,
-    given: Mapping[str, Any],
-    args: Mapping[str, Any] | None,
-    isolate: str | None,
-    options: dict[str, Any],
-) -> ActionSpec:
-    if not given:
-        return Call(ON_DUE, args or {})
-    if len(given) > 1:
-        raise ValueError(f"{' and '.join(given)} are mutually exclusive; give exactly one")
-    ((name, value),) = given.items()
+def action_of(registry: CallRegistry, slug: str, given: Mapping[str, Any]) -> ActionSpec:
+    """The action in the keywords of `add`; without one, the `on_due` handler is called."""
+    actions = [name for name in ACTIONS if given.get(name) is not None]
+    if len(actions) > 1:
+        raise ValueError(f"{' and '.join(actions)} are mutually exclusive; give exactly one")
+    name = actions[0] if actions else "call"
+    _refuse_others(name, given)
     if name == "call":
-        if isolate not in (None, "process"):
-            raise Invalid(FieldError("isolate", f"{isolate!r} is not a valid value; write 'process', or leave it out"))
-        _refuse_nested(value)
-        target = value if isinstance(value, str) else register(registry, value, slug)
-        with suppress(UnknownCallable):  # refused when the schedule is written
-            warn_of_replaced_default(registry.resolve(target), args or {})
-        return Call(target, args or {}, isolate)  # type: ignore[arg-type]
+        return _call(registry, slug, given.get("call") or ON_DUE, given.get("args") or {}, given.get("isolate"))
     if name == "prompt":
-        config = plain(options.pop("session_config", None) or {}, "session_config")
-        return Prompt(value, options.pop("agent", "default"), config)
-    return _spec(name, value)
+        config = plain(given.get("session_config") or {}, "session_config")
+        return Prompt(given["prompt"], given.get("agent") or "default", config)
+    return _spec(name, given[name])
+
+
+def _refuse_others(action: str, given: Mapping[str, Any]) -> None:
+    """Refuse keywords that belong to another action: they would be ignored."""
+    for name, belongs_to in _BELONGS.items():
+        if given.get(name) is not None and belongs_to != action:
+            refuse(name, f"only works with a {belongs_to}; leave it out with {action}")
+
+
+def _call(registry: CallRegistry, slug: str, given: Any, args: Mapping[str, Any], isolate: Any) -> Call:
+    if isolate not in (None, "process"):
+        refuse("isolate", f"{isolate!r} is not a valid value; write 'process', or leave it out")
+    if given == ON_DUE:
+        return Call(ON_DUE, args, isolate)
+    _refuse_nested(given)
+    target = given if isinstance(given, str) else register(registry, given, slug)
+    with suppress(UnknownCallable):  # refused when the schedule is written
+        warn_of_replaced_default(registry.resolve(target), args)
+    return Call(target, args, isolate)
 
 
 def _spec(name: str, given: Any) -> ActionSpec:

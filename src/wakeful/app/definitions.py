@@ -6,17 +6,27 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, Unpack
 
 from wakeful.app.action_forms import action_of
 from wakeful.app.lifecycle import AppLifecycle
 from wakeful.app.merging import changed, definition_options
+from wakeful.app.schedule_options import (
+    JSON_NAMES,
+    OPTION_NAMES,
+    RETRY_KEYWORDS,
+    UPDATE_NAMES,
+    AddOptions,
+    ScheduleChanges,
+    python_names,
+    refuse_unknown,
+)
 from wakeful.app.timing_forms import GivenTiming, timing_of
-from wakeful.app.values import Guard, New, WrittenSchedule
+from wakeful.app.values import Declared, Guard, New, WrittenSchedule
 from wakeful.app.with_cost import with_cost
 from wakeful.core.errors import Invalid
 from wakeful.core.schedule.definition import Definition, check_slug
-from wakeful.core.schedule.definition_json import definition_from_json, definition_from_parts, is_same_work
+from wakeful.core.schedule.definition_json import WRITTEN, definition_from_json, definition_from_parts, is_same_work
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import resolve
 from wakeful.core.time.timing_json import timing_to_json
@@ -50,55 +60,53 @@ class Definitions(AppLifecycle):
 
     async def _write_declared(self) -> None:
         self._puts = Batcher(self._put_many)
-        await self.add_many(self._declared)
+        await self._add_declared(self._declared)
 
-    async def add(
-        self,
-        slug: str | None,
-        timing: GivenTiming,
-        *,
-        call: str | Callable[..., Any] | None = None,
-        command: Sequence[str] | Mapping[str, Any] | None = None,
-        http: str | Mapping[str, Any] | None = None,
-        prompt: str | None = None,
-        event: str | Mapping[str, Any] | None = None,
-        dispatch: Mapping[str, Any] | None = None,
-        args: Mapping[str, Any] | None = None,
-        isolate: str | None = None,
-        **options: Any,
-    ) -> str:
+    async def add(self, slug: str | None, timing: GivenTiming, **options: Unpack[AddOptions]) -> str:
         """Add a schedule, or update the one with that slug, keeping its state; returns the slug.
 
-        The timing may be text, such as `"weekdays at 9:00"`. Exactly one of call, command, http, prompt, dispatch and
-        event says what to do; with none of them the `on_due` handler is called. Options are those of a definition in
-        snake_case: catch_up, max_lateness, overlap, timeout, on_crash, retry, max_consecutive_errors, active_hours,
-        stagger, lane, enabled and so on.
+        The timing may be text, such as `"weekdays at 9:00"`. At most one of call, command, http, prompt, dispatch and
+        event says what to do; without one, the `on_due` handler is called. A call takes `args` and `isolate`, a prompt
+        `agent` and `session_config`. The other options are those of a definition in snake_case: catch_up, max_lateness,
+        overlap, timeout, on_crash, retry, max_consecutive_errors, active_hours, stagger, lane, enabled and so on.
 
         `retries=3` is short for a `retry` with exponential backoff: after 10 s (or `retry_delay`), then twice as long
         each time, at most an hour. `retry_on` and `give_up_on` take exception types raised by a call.
         """
-        given = {
-            **{"call": call, "command": command, "http": http, "prompt": prompt, "event": event},
-            "dispatch": dispatch,
-        }
-        name = slug if slug is not None else f"job-{secrets.token_hex(4)}"
-        what = {kind: value for kind, value in given.items() if value is not None}
-        action = action_of(self._registry, name, what, args, isolate, options)
-        new = New(name, timing, action, definition_options(options))
-        await self._put(self._check_new(new, self._clock.read().now))
-        return name
+        new = New(slug, timing, **options)
+        with python_names(options):
+            declared = self._declare(new)
+            await self._put(self._check_new(declared, self._clock.read().now))
+        return declared.slug
 
     async def add_many(self, schedules: Iterable[New]) -> list[str]:
         """Add or update many schedules; all are checked before any is written."""
-        given = list(schedules)
-        slugs = [new.slug for new in given]
-        checked = self._check_all(given)
+        declared: list[Declared] = []
+        before: New | None = None
+        for new in schedules:
+            like = declared[-1] if before is not None and _is_alike(before.given, new.given) else None
+            declared.append(self._declare(new, like))
+            before = new
+        return await self._add_declared(declared)
+
+    async def _add_declared(self, declared: Sequence[Declared]) -> list[str]:
+        slugs = [one.slug for one in declared]
+        with python_names(RETRY_KEYWORDS):
+            checked = self._check_all(declared)
         for start in range(0, len(checked), BATCH):
             end = start + BATCH
             for put in await self._put_many(checked[start:end], slugs[start:end]):
                 if isinstance(put, Invalid):
                     raise put
         return slugs
+
+    def _declare(self, new: New, like: Declared | None = None) -> Declared:
+        """A schedule with its action and options read, or with those of `like`, which was given the same."""
+        slug = new.slug if new.slug is not None else f"job-{secrets.token_hex(4)}"
+        if like is not None:
+            return Declared(slug, new.timing, like.action, like.options)
+        options = {name: value for name, value in new.given.items() if name in OPTION_NAMES or name in JSON_NAMES}
+        return Declared(slug, new.timing, action_of(self._registry, slug, new.given), definition_options(options))
 
     async def _write(
         self, slug: str, definition: Any, *, guard: Guard | None = None, is_rehearsal: bool = False
@@ -162,15 +170,17 @@ class Definitions(AppLifecycle):
 
         return await self._write_one(write, now, is_rehearsal)
 
-    async def update(self, slug: str, *, if_version: int | None = None, **changes: Any) -> None:
+    async def update(self, slug: str, *, if_version: int | None = None, **changes: Unpack[ScheduleChanges]) -> None:
         """Change fields of a definition, by their JSON names in snake_case; None resets a field to its default.
         `schedule` is a timing, text, or an object in its JSON form."""
-        options = definition_options(changes)
-        timing = options.get("schedule")
-        replaced = (
-            {} if isinstance(timing, str | Mapping | None) else {"schedule": self._written(options.pop("schedule"))}
-        )
-        await self._patch(slug, options, replaced=replaced, if_version=if_version)
+        refuse_unknown([name for name in changes if name not in WRITTEN], UPDATE_NAMES)
+        with python_names(changes):
+            options = definition_options(changes)
+            timing = options.get("schedule")
+            replaced = (
+                {} if isinstance(timing, str | Mapping | None) else {"schedule": self._written(options.pop("schedule"))}
+            )
+            await self._patch(slug, options, replaced=replaced, if_version=if_version)
 
     def _checked(self, slug: str, definition: Any) -> Definition:
         """The definition that this JSON would become; raises `Invalid` if it would be refused."""
@@ -235,18 +245,18 @@ class Definitions(AppLifecycle):
         read = definition_from_json(definition, default_zone=conditions.default_zone, slug=slug, now=now)
         return self._check(read, conditions, now)
 
-    def _check_new(self, new: New, now: Instant) -> Checked:
+    def _check_new(self, new: Declared, now: Instant) -> Checked:
         conditions = self._open.conditions
         zone = conditions.default_zone
         timing = timing_of(new.timing, now=now, default_zone=zone)
         definition = definition_from_parts(new.slug, timing, new.action, new.options, default_zone=zone)
         return self._check(definition, conditions, now)
 
-    def _check_all(self, schedules: Sequence[New]) -> list[Checked]:
+    def _check_all(self, schedules: Sequence[Declared]) -> list[Checked]:
         """Check each definition as of one time. One that differs from the previous one only in its slug is not checked
         again, and gets the same result."""
         checked: list[Checked] = []
-        before: New | None = None
+        before: Declared | None = None
         now = self._clock.read().now
         for new in schedules:
             if before is None or not _is_same_but_slug(before, new):
@@ -288,7 +298,12 @@ def _look_at(engine: Engine, puts: Iterable[commands.Put], now: Instant) -> None
     engine.look_by(min((at for at in due if at is not None), default=None))
 
 
-def _is_same_but_slug(new: New, other: New) -> bool:
+def _is_alike(given: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two schedules certainly have the same action and options: the same objects were given for them."""
+    return given.keys() == other.keys() and all(value is other[name] for name, value in given.items())
+
+
+def _is_same_but_slug(new: Declared, other: Declared) -> bool:
     is_same = new.options is other.options or not (new.options or other.options)
     if isinstance(new.timing, str) or isinstance(other.timing, str):
         return is_same and new.timing == other.timing and new.action is other.action

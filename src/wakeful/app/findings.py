@@ -1,7 +1,7 @@
 """Health findings besides the clock: dead letters, channels, the heartbeat's budget, workflows that need a person."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from wakeful.app.bootstrap.cron_rules import still_concerned
 from wakeful.core.http_headers import left_out
@@ -25,6 +25,9 @@ from wakeful.ports.slots import QuotaSlots
 from wakeful.ports.store import Tx
 from wakeful.ports.workflows import StoredWorkflows
 
+if TYPE_CHECKING:  # it needs the settings, which few programs have
+    from wakeful.integrations.plugins.loading import Trouble
+
 NAMED_MAX: Final = 10
 WAITING_MAX: Final = DAY
 WORKFLOWS: Final = "workflows"
@@ -39,6 +42,12 @@ BUDGETS: Final = "budgets"
 CRON: Final = "cron"
 CALENDAR_SCHEDULES_MAX: Final = 1_000
 SLOT_SCHEDULES_MAX: Final = 1_000
+PLUGINS: Final = "plugins"
+_PLUGIN_CURES: Final = {
+    "load": "Correct or install the package, or remove it from `plugins` in wakeful.toml; then restart the daemon.",
+    "raised": "Report it to the author of the package. What it was asked to do is tried again as usual.",
+    "blocked": "Report it to the author of the package: it must not block; until then, remove it from `plugins`.",
+}
 
 
 def missing_slots(tx: Tx) -> list[Finding]:
@@ -151,6 +160,12 @@ def inbound(problems: Sequence[InboundFinding]) -> list[Finding]:
         more = f"{len(problems) - NAMED_MAX} more"
         shown.append(Finding(CHANNELS, "warn", more, "see all: wakeful channels -o json"))
     return shown
+
+
+def plugins(troubles: "Iterable[Trouble]") -> Iterator[Finding]:
+    """What each plugin did wrong."""
+    for trouble in troubles:
+        yield Finding(PLUGINS, "warn", trouble.sentence, _PLUGIN_CURES[trouble.what])
 
 
 def tracing(endpoint: str | None, trouble: TracingTrouble | None) -> list[Finding]:

@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ from wakeful.app.money import Budgets, plug_money
 from wakeful.app.options import Host, Options, refuse_unknown
 from wakeful.app.run_endings import RunEndings
 from wakeful.app.runtime_config import Changes, RuntimeConfig, changed
-from wakeful.app.values import MakeService, New
+from wakeful.app.values import Declared, MakeService
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import Incident
 from wakeful.core.delivery.retries import DeliveryLimits
@@ -69,6 +69,15 @@ class ApiParts(NamedTuple):
     toolbox: Toolbox  # the tools that chat models may call
 
 
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """The event loop of a program that has none; None: asyncio's."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
 class AppLifecycle:
     """Configures, starts and stops an app. The other parts of the Python API inherit from it."""
 
@@ -79,7 +88,7 @@ class AppLifecycle:
         self._setup = self._setup_of(options)
         self._services: list[BackgroundService] = []
         self._make_services = [] if self._host.background is None else [self._host.background]
-        self._more_findings: list[Callable[[], Finding]] = []  # of what runs beside the app, for its health
+        self._more_findings: list[Callable[[], Iterable[Finding]]] = []  # of what runs beside the app, for its health
         self._side_tasks: set[asyncio.Task[None]] = set()
         self._plug_in(options)
         self._own_agents: dict[str, str] = {}  # agents that are functions: their name in the registry, by agent
@@ -90,7 +99,7 @@ class AppLifecycle:
         clock = options.get("clock")
         self._has_own_clock = clock is not None
         self._clock: Clock = clock or SystemClock()
-        self._declared: list[New] = []
+        self._declared: list[Declared] = []
         self._parts: bootstrap.Parts | None = None
         self._ending: bootstrap.Parts | None = None  # set during the grace period of a shutdown
 
@@ -345,8 +354,9 @@ class AppLifecycle:
         await self.stop()
 
     def run(self) -> None:
-        """Start, and run until SIGINT or SIGTERM."""
-        asyncio.run(self._run_until_signal())
+        """Start, and run until SIGINT or SIGTERM; on uvloop if it is installed."""
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(self._run_until_signal())
 
     async def _run_until_signal(self) -> None:
         ended = asyncio.Event()

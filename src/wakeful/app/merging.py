@@ -1,17 +1,16 @@
 """Partial changes to definitions in their JSON shape."""
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final
 
 from wakeful.app.plain import plain_options
+from wakeful.app.schedule_options import RETRY_KEYWORDS, json_name
 from wakeful.core.errors import refuse
 from wakeful.core.exception_names import exception_name
 from wakeful.core.schedule.definition_json import READ_BACK, WRITTEN
 from wakeful.core.time.instants import format_duration
 from wakeful.core.time.timing_builders import as_duration
 
-RETRY_KEYWORDS: Final = ("retries", "retry_delay", "retry_on", "give_up_on")
 RETRY_USUAL: Final[Mapping[str, Any]] = {"delay": "10s", "backoff": 2, "delayMax": "1h"}
 """The delays that `retries=3` implies: 10, 20 and 40 seconds."""
 
@@ -40,16 +39,12 @@ def without_other_kind(definition: dict[str, Any], changes: Mapping[str, Any]) -
     return definition
 
 
-def json_names(options: Mapping[str, Any]) -> dict[str, Any]:
-    """snake_case to camelCase."""
-    return {re.sub(r"_([a-z])", lambda match: match[1].upper(), name): value for name, value in options.items()}
-
-
 def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of `add` and `job` as fields of a definition. `retries` and related options become `retry`, with
     exponential backoff and with exceptions by name."""
     given = {name: value for name, value in options.items() if name in RETRY_KEYWORDS and value is not None}
-    rest = json_names(plain_options({name: value for name, value in options.items() if name not in RETRY_KEYWORDS}))
+    rest = plain_options({name: value for name, value in options.items() if name not in RETRY_KEYWORDS})
+    rest = {json_name(name): value for name, value in rest.items()}
     if not given:
         return rest
     if rest.get("retry") is not None:
@@ -61,8 +56,8 @@ def definition_options(options: Mapping[str, Any]) -> dict[str, Any]:
     retry = {**RETRY_USUAL, "times": given["retries"]}
     if "retry_delay" in given:
         retry |= {"delay": format_duration(as_duration(given["retry_delay"], "retry_delay")), "delayMax": None}
-    names = {"retry_on": "on", "give_up_on": "giveUpOn"}
-    return rest | {"retry": retry | {names[name]: _names(name, given[name]) for name in names if name in given}}
+    kinds = {RETRY_KEYWORDS[name]: _names(name, given[name]) for name in ("retry_on", "give_up_on") if name in given}
+    return rest | {"retry": retry | kinds}
 
 
 def _names(field: str, kinds: Any) -> list[str]:

@@ -25,6 +25,7 @@ from wakeful.ports.clock import Clock
 if TYPE_CHECKING:
     from wakeful.config import SettingsStatus
     from wakeful.features.quota.feature import Quota
+    from wakeful.integrations.plugins.loading import Plugins
 
 LogOfRun: TypeAlias = Callable[[int, Instant, Instant], Awaitable[RunLog]]
 """The log lines of a run between two times."""
@@ -66,6 +67,7 @@ class Host:
     quota: "Callable[[], Quota] | None" = None  # the slots
     log_of_run: LogOfRun | None = None
     providers: Callable[[], Mapping[str, str]] = dict  # of the models of agents, by agent, for traces
+    plugins: "Plugins | None" = None  # those that the settings name
     page_at: Callable[[], str] = str  # the address of the page
 
 

@@ -99,7 +99,7 @@ class AppQueries(AppLifecycle):
             *findings.waiting_messages(tx, now=now),
             *findings.tracing(self._tracing.endpoint, self._tracing.trouble()),
             *findings.inbound(inbound_findings(tx, self._delivery.registry, now=now)),
-            *(look() for look in self._more_findings),
+            *(finding for look in self._more_findings for finding in look()),
         )
         return replace(state, findings=[*state.findings, *others])
 

@@ -12,6 +12,7 @@ from wakeful.config.slots import AnySlot
 from wakeful.core.slot.windows import UsageWindow
 from wakeful.features.quota.feature import Quota
 from wakeful.features.quota.registry import Config, SlotRegistry
+from wakeful.integrations.plugins.loading import Plugins
 from wakeful.integrations.providers.from_settings import make_provider
 from wakeful.ports.action import Withholds
 from wakeful.ports.clock import Clock
@@ -30,12 +31,14 @@ class QuotaSlots:
         file: str,
         learn: Callable[[Iterable[str]], None] = lambda _: None,
         withholds: Withholds | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         self._settings = settings
         self._home = home
         self._file = file
         self._learn = learn  # secrets to be masked in all output
         self._withholds = withholds  # variables that programs do not get
+        self._plugins = plugins
         self._quota: Quota | None = None
 
     @property
@@ -60,6 +63,7 @@ class QuotaSlots:
                 zone=resolve_zone("local"),
                 listener=context.listener,
                 withholds=self._withholds,
+                plugins=self._plugins,
             )
 
         def read(name: str, data: Mapping[str, Any]) -> AnySlot:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, Unpack
 
 from wakeful.app import bootstrap
+from wakeful.app.schedule_options import ADD_NAMES, AddOptions, refuse_unknown
 from wakeful.app.timing_forms import GivenTiming
 from wakeful.core.schedule.actions import ActionSpec
 from wakeful.core.time.instants import Instant
@@ -17,9 +18,23 @@ from wakeful.ports.sink import Sink
 from wakeful.ports.store import Schedule, Store
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, init=False)
 class New:
     """A schedule to be added: what `add` takes, as a value, for `add_many`."""
+
+    slug: str | None
+    timing: GivenTiming
+    given: AddOptions
+
+    def __init__(self, slug: str | None, timing: GivenTiming, **given: Unpack[AddOptions]) -> None:
+        refuse_unknown(given, ADD_NAMES)
+        object.__setattr__(self, "slug", slug)
+        object.__setattr__(self, "timing", timing)
+        object.__setattr__(self, "given", given)
+
+
+class Declared(NamedTuple):
+    """A schedule to be written, with its action and its options as parts of a definition."""
 
     slug: str
     timing: GivenTiming

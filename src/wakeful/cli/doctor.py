@@ -123,6 +123,7 @@ def _settings(invocation: Invocation) -> Iterator[Finding]:
         yield Finding("access", "warning", words, f"remove auth from [server] in {file}, then restart the daemon")
     if not _is_held(invocation.home):  # a running daemon reports which modules it could not load
         yield from _modules(loaded.settings.workflows.modules, invocation.home)
+        yield from _plugins(loaded.settings.plugins)
     if not loaded.warnings:
         yield Finding("settings", "ok", f"{file.name} is valid" if file.exists() else "defaults, no wakeful.toml")
 
@@ -133,6 +134,18 @@ def _is_held(home: Path) -> bool:
         return running(home) is not None
     except Ended:
         return True
+
+
+def _plugins(packages: Sequence[str]) -> Iterator[Finding]:
+    if not packages:
+        return
+    from wakeful.app.findings import plugins
+    from wakeful.integrations.plugins.loading import Plugins
+
+    tried = Plugins(lambda: 0)
+    tried.name(packages)
+    for finding in plugins(tried.troubles()):
+        yield Finding(finding.name, "warning", finding.sentence, finding.cure)
 
 
 def _modules(modules: Sequence[str], home: Path) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import click
 from wakeful.cli import times
 from wakeful.cli.caller import only_people
 from wakeful.cli.errors import Ended, Misused, NoDaemon, start_command
-from wakeful.cli.invocation import Invocation, command, end
+from wakeful.cli.invocation import Invocation, command, end, invocation_of
 from wakeful.cli.render import json_out, note, say
 from wakeful.cli.settings_file import write_setting
 
@@ -30,8 +30,26 @@ LOOK: Final = 0.1
 _DONE: Final = {"create": "created", "update": "updated"}
 
 
+class _Kind(click.Choice[str]):
+    """One of our kinds, or one of a plugin, which only the daemon knows."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        is_ours = value in self.choices or not _has_plugins(ctx)
+        return super().convert(value, param, ctx) if is_ours else value
+
+
+def _has_plugins(ctx: click.Context | None) -> bool:
+    """Whether the settings of the home name plugins."""
+    from wakeful.config import SettingsRefused, load
+
+    try:
+        return ctx is not None and bool(load(invocation_of(ctx).home).settings.plugins)
+    except SettingsRefused:
+        return False
+
+
 @command("import")
-@click.argument("kind", type=click.Choice(KINDS))
+@click.argument("kind", type=_Kind(KINDS))
 @click.argument("path", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--apply", "is_applied", is_flag=True, help="Write the schedules; without this option nothing is changed."

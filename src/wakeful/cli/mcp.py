@@ -42,8 +42,12 @@ def mcp_command(invocation: Invocation, agent: str) -> None:
 async def _serve(invocation: Invocation, agent: str) -> None:
     from mcp.server.stdio import stdio_server
 
-    from wakeful.api.tools import ToolResult
+    from wakeful.api.agent_tools import INSTRUCTIONS
+    from wakeful.api.tools import TOOLS, Offered, ToolResult
     from wakeful.server.mcp.tools_server import tools_server
+
+    async def offer(_ctx: Any) -> Offered:
+        return TOOLS
 
     async def call(_ctx: Any, name: str, arguments: Mapping[str, Any]) -> ToolResult:
         try:
@@ -54,7 +58,7 @@ async def _serve(invocation: Invocation, agent: str) -> None:
             return ToolResult({"error": f"{ended}; {NO_DAEMON}"}, is_error=True)
         return ToolResult(answer["content"], answer["isError"])
 
-    server = tools_server(call)
+    server = tools_server(offer, call, INSTRUCTIONS)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
 

@@ -106,6 +106,8 @@ def _section(section: Field, programs: Sequence[Installed]) -> Iterator[str]:
         yield agents_template(programs)
     elif section.name in ENTRIES:
         yield _ENTRY_EXAMPLES[section.name]
+    elif not section.kind.inner:
+        yield _line("", section) + "\n"
     else:
         (table,) = section.kind.inner
         yield "\n".join([f"# [{section.name}]", *(_line(section.name, field) for field in table)]) + "\n"

@@ -9,6 +9,7 @@ from wakeful.cli import times
 from wakeful.cli.costs import unpriced
 from wakeful.cli.invocation import Invocation, command
 from wakeful.cli.render import json_out, note, plural, say
+from wakeful.core.attention_commands import command_for
 
 _MARKS: Final = {"bad": "✗", "warn": "!", "note": "·"}
 
@@ -43,33 +44,6 @@ def _tell(item: Mapping[str, Any]) -> None:
     paragraph(
         f"{item['title']} ({item['kind']}): {times.localised(item['sentence'])}", label=f"{_MARKS[item['level']]} "
     )
-    for words in (times.localised(item.get("cure") or ""), _command(item)):
+    for words in (times.localised(item.get("cure") or ""), command_for(item)):
         if words:
             paragraph(words, label="    ")
-
-
-def _command(item: Mapping[str, Any]) -> str | None:
-    """The command that acts on an item."""
-    slug, agent = item.get("slug"), item.get("agent")
-    match item["kind"], item.get("status"):
-        case "failing", "invalid":
-            return f"wakeful edit {slug}"
-        case ("failing", "disabled") | ("paused", _) if not item.get("byHand"):
-            return f"wakeful resume {slug}"
-        case "failing", status if status == "done" or item.get("byHand"):
-            return f"wakeful run {slug}, or wakeful alerts ack {slug}"
-        case "failing" | "late", _:
-            return f"wakeful why {slug}, then wakeful run {slug}"
-        case "stuck", _:
-            return f"wakeful runs show {item['runId']}"
-        case "deadLetter" | "delivery", _:
-            return f"wakeful outbox retry {item['deliveryId']}"
-        case "approval", _:
-            return f"wakeful approvals, then wakeful approvals approve {item['approvalId']}"
-        case "agent", _:
-            return f"wakeful agents test {agent}"
-        case "budget" | "brake", _:
-            return "wakeful budget"
-        case "incident", _:
-            return f"wakeful alerts ack {item['alertId']}"
-    return None

@@ -14,6 +14,7 @@ from wakeful.config.kinds.lists import ARGV, listed
 from wakeful.config.kinds.numbers import FLAG, count, dollars, duration
 from wakeful.config.kinds.secrets import HEADERS, SECRET, VARIABLES
 from wakeful.config.kinds.texts import CALL_TARGET, FOLDER, PATH_IN_JSON, matching, naming, regex
+from wakeful.config.plugins import SETTINGS_OF_PLUGIN
 from wakeful.config.secrets import Secret
 from wakeful.config.table import CHOICE, NamedTables, described_table, setting, unused
 from wakeful.core.fields import Fields
@@ -298,7 +299,18 @@ class CallAgent(_AgentTable):
     sessions_max: int = unused(_SESSIONS_MAX, 50)
 
 
-Agent: TypeAlias = SessionsAgent | OpenAIAgent | AnthropicAgent | CommandAgent | CallAgent | EchoAgent | PresetAgent
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginAgent(_AgentTable):
+    """An agent of a plugin; it reads the other settings itself."""
+
+    adapter: str = setting(_WORDS, "the kind, as the plugin names it")
+    model: str | None = setting(_WORDS, "name of the model, for its price", None)
+    settings: Mapping[str, Any] = setting(SETTINGS_OF_PLUGIN, "what the plugin reads", {})
+
+
+Agent: TypeAlias = (
+    SessionsAgent | OpenAIAgent | AnthropicAgent | CommandAgent | CallAgent | EchoAgent | PresetAgent | PluginAgent
+)
 AGENTS: Final = NamedTables(
     by="adapter",
     default="echo",
@@ -311,6 +323,8 @@ AGENTS: Final = NamedTables(
         "echo": described_table(EchoAgent),
         **dict.fromkeys(PRESETS, described_table(PresetAgent)),
     },
+    plugin=described_table(PluginAgent),
+    group="wakeful.agents",
 )
 
 

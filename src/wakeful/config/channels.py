@@ -14,7 +14,8 @@ from wakeful.config.kinds.lists import listed
 from wakeful.config.kinds.numbers import FLAG
 from wakeful.config.kinds.reading import kind_of_value, shown
 from wakeful.config.kinds.secrets import SECRET, SECRET_URL
-from wakeful.config.kinds.texts import plain_text
+from wakeful.config.kinds.texts import plain_text, text
+from wakeful.config.plugins import SETTINGS_OF_PLUGIN
 from wakeful.config.secrets import Secret, SecretUrl
 from wakeful.config.table import CHOICE, NamedTables, described_table, setting
 from wakeful.core.description import Kind
@@ -85,6 +86,14 @@ class AppriseChannel:
     url: Secret = setting(SECRET, "apprise URL of the service, including credentials")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginChannel:
+    """A channel of a plugin; it reads the other settings itself."""
+
+    type: str = setting(text(most=200), _TYPE_SAYS)
+    settings: Mapping[str, Any] = setting(SETTINGS_OF_PLUGIN, "what the plugin reads", {})
+
+
 def _check_webhook(fields: Fields, given: Mapping[str, Any]) -> None:
     url: SecretUrl | None = given.get("url")
     if url is not None and given.get("allow_private") is False and is_private(urlsplit(url.reveal()).hostname or ""):
@@ -93,7 +102,9 @@ def _check_webhook(fields: Fields, given: Mapping[str, Any]) -> None:
         )
 
 
-AnyChannel: TypeAlias = TelegramChannel | WebhookChannel | ConsoleChannel | InboxChannel | AppriseChannel
+AnyChannel: TypeAlias = (
+    PluginChannel | TelegramChannel | WebhookChannel | ConsoleChannel | InboxChannel | AppriseChannel
+)
 """Any value of `Settings.channels`, for an exhaustive `match`."""
 CHANNELS: Final = NamedTables(
     by="type",
@@ -105,4 +116,6 @@ CHANNELS: Final = NamedTables(
         "inbox": described_table(InboxChannel),
         "apprise": described_table(AppriseChannel),
     },
+    plugin=described_table(PluginChannel),
+    group="wakeful.channels",
 )

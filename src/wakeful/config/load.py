@@ -18,6 +18,7 @@ from wakeful.config.faults import LocatedError, SettingsRefused
 from wakeful.config.kinds.reading import Reading, masked
 from wakeful.config.model import ENTRIES, Settings, agent_names, read_settings, tables_with
 from wakeful.config.places import Path, dotted
+from wakeful.config.plugins import offers_of
 from wakeful.config.secrets import REDACTED_MIN, Redactor, Secret, SecretReader, SecretUrl, read_regular_file
 from wakeful.config.table import UNUSED
 from wakeful.config.walk import leaves
@@ -125,7 +126,9 @@ def _validated(
     path: FilePath, document: Document, reader: SecretReader, given: Mapping[Path, Any]
 ) -> Loaded | list[LocatedError]:
     data = _with_options(document.data, given)
-    reading = Reading(reader, agent_names(data), is_whole=not document.spoilt, tables_with=tables_with)
+    packages = data.get("plugins")
+    plugins = offers_of(packages if isinstance(packages, list) else ())
+    reading = Reading(reader, agent_names(data), is_whole=not document.spoilt, tables_with=tables_with, plugins=plugins)
     fields = Fields(data, context=reading)
     settings = read_settings(fields)
     faults = [*document.faults, *_located(fields.errors, document, given)]

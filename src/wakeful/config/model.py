@@ -10,7 +10,9 @@ from wakeful.config import tables
 from wakeful.config.agents import AGENTS, Agent, is_unpriced, without_cost
 from wakeful.config.channels import CHANNELS, AnyChannel, InboxChannel
 from wakeful.config.kinds import texts
+from wakeful.config.kinds.lists import listed
 from wakeful.config.places import dotted
+from wakeful.config.plugins import PACKAGE
 from wakeful.config.slots import SLOTS, AnySlot, Quota
 from wakeful.config.table import NamedTables, described_table, plain_table, read_table, setting
 from wakeful.core.description import Object
@@ -39,6 +41,9 @@ ENTRIES: Final[Mapping[str, NamedTables]] = {
 class Settings:
     """All of `wakeful.toml`."""
 
+    plugins: tuple[str, ...] = setting(
+        listed(PACKAGE, "list of names of packages", most=50, distinct=True), "packages whose plugins are loaded", []
+    )
     server: tables.Server = plain_table(tables.SERVER)
     tokens: Mapping[str, tables.Token] = setting(tables.TOKENS.kind(texts.name()), "further API tokens", {})
     store: tables.Store = plain_table(described_table(tables.Store))
@@ -128,7 +133,8 @@ def tables_with(name: str) -> list[str]:
 
 def read_settings(fields: Fields) -> Settings | None:
     """All of a file; None if something is wrong with it."""
-    return read_table(SETTINGS, fields, known=f"the tables are {', '.join(f'[{name}]' for name in SETTINGS.names)}")
+    named = [f"[{field.name}]" for field in SETTINGS if field.kind.inner or field.name in ENTRIES]
+    return read_table(SETTINGS, fields, known=f"the tables are {', '.join(named)}")
 
 
 def agent_names(data: Mapping[str, Any]) -> frozenset[str]:

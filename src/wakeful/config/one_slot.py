@@ -14,7 +14,8 @@ from wakeful.config.kinds.reading import Reading
 from wakeful.config.kinds.texts import choice
 from wakeful.config.model import SLOT_NAME, tables_with
 from wakeful.config.secrets import MASK, Redactor, SecretReader
-from wakeful.config.slots import SLOTS, AnySlot
+from wakeful.config.slots import SLOTS, AnySlot, PluginSlot
+from wakeful.config.table import described_table
 from wakeful.core.description import Field, Object, camel
 from wakeful.core.errors import FieldError, Invalid
 from wakeful.core.fields import Fields
@@ -37,6 +38,9 @@ def _renamed(field: Field) -> Field:
 
 PROVIDERS: Final[Mapping[str, Object[Any]]] = {tag: _in_json(described) for tag, described in SLOTS.tables.items()}
 """The description of a slot in JSON, by provider."""
+
+
+_PLUGIN: Final = _in_json(described_table(PluginSlot))
 
 
 def _of_any_provider() -> Object[Any]:
@@ -74,7 +78,8 @@ def read_slot(name: str, data: Mapping[str, Any], *, home: Path, environ: Mappin
 
 def slot_json(slot: AnySlot) -> dict[str, Any]:
     """A slot for display: JSON names, durations as text, secrets masked."""
-    return {name: value for name, value in PROVIDERS[slot.provider].write(slot).items() if value is not None}
+    described = _PLUGIN if isinstance(slot, PluginSlot) else PROVIDERS[slot.provider]
+    return {name: value for name, value in described.write(slot).items() if value is not None}
 
 
 def with_secrets_of(data: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from wakeful.config.kinds.lists import ARGV, listed
 from wakeful.config.kinds.numbers import FLAG, count, duration
 from wakeful.config.kinds.secrets import SECRET, SECRETS_BY_NAME
 from wakeful.config.kinds.texts import JSON_TEXT
+from wakeful.config.plugins import SETTINGS_OF_PLUGIN
 from wakeful.config.secrets import Secret
 from wakeful.config.table import CHOICE, NamedTables, described_table, setting
 from wakeful.core.fields import Fields
@@ -98,6 +99,14 @@ class CommandSlot(SlotTable):
     reset_key: str = setting(_WORDS, _RESET_SAYS, "nextResetTime")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginSlot(SlotTable):
+    """A slot of a plugin's provider; the plugin reads the other settings itself."""
+
+    provider: str = setting(_WORDS, _PROVIDER_SAYS)
+    settings: Mapping[str, Any] = setting(SETTINGS_OF_PLUGIN, "what the plugin reads", {})
+
+
 def _check_wake(field: str, example: str) -> Callable[[Fields, Mapping[str, Any]], None]:
     """The check that a slot with a wake mode says how it is woken."""
 
@@ -111,7 +120,7 @@ def _check_wake(field: str, example: str) -> Callable[[Fields, Mapping[str, Any]
     return check
 
 
-AnySlot: TypeAlias = GlmSlot | HttpSlot | CommandSlot
+AnySlot: TypeAlias = PluginSlot | GlmSlot | HttpSlot | CommandSlot
 """Any value of `Settings.slots`, for an exhaustive `match`."""
 SLOTS: Final = NamedTables(
     by="provider",
@@ -121,4 +130,6 @@ SLOTS: Final = NamedTables(
         "http": described_table(HttpSlot, _check_wake("wake_url", '"https://…"')),
         "command": described_table(CommandSlot, _check_wake("wake_argv", '["PROGRAM"]')),
     },
+    plugin=described_table(PluginSlot),
+    group="wakeful.providers",
 )

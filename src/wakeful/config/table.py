@@ -19,6 +19,7 @@ from wakeful.core.fields import Fields, shortened
 
 T = TypeVar("T")
 
+PLUGIN_SETTINGS: Final = "settings"
 UNUSED: Final = "has no effect with this adapter; setting it gives a warning"
 HINTS_MAX: Final = 100
 """Unknown keys that are compared with the known ones: more are only counted."""
@@ -122,6 +123,8 @@ class NamedTables:
     by: str | None
     default: str | None
     tables: Mapping[str, Object[Any]]
+    plugin: Object[Any] | None = None  # of an entry whose kind a plugin offers: `settings` has what the plugin reads
+    group: str = ""  # of the plugins
 
     def described(self, entry: Any) -> Object[Any] | None:
         """The description of an entry, as written or as read; None if nothing selects one."""
@@ -129,7 +132,8 @@ class NamedTables:
             return next(iter(self.tables.values()))
         tag = entry.get(self.by) if isinstance(entry, Mapping) else getattr(entry, self.by)
         tag = self.default if tag is None else tag
-        return self.tables.get(tag) if isinstance(tag, str) else None
+        known = self.tables.get(tag) if isinstance(tag, str) else None
+        return self.plugin if known is None and not isinstance(entry, Mapping) else known
 
     def kind(self, name_kind: Kind, always: tuple[str, ...] = ()) -> Kind:
         """The kind of the whole table; the entries of `always` are in it even if the file has none."""
@@ -158,11 +162,24 @@ class NamedTables:
         described = self.described(entry)
         if described is not None:
             return fields.nested(name, lambda inner: read_table(described, inner, elsewhere=self._tags_with))
-        tags = tuple(self.tables)
+        tag, plugins = entry.get(self.by), reading_of(fields).plugins
+        is_plugin = plugins is not None and isinstance(tag, str) and plugins.may_have(self.group, tag)
+        if is_plugin and self.plugin is not None:
+            return self._read_plugin(fields, name, self.plugin, entry)
+        tags = (*self.tables, *(() if plugins is None else plugins.kinds(self.group)))
         missing = f"is missing; write {self.by} = one of {', '.join(tags)}"
         return fields.fail(
             f"{name}.{self.by}", missing if entry.get(self.by) is None else none_of(entry[self.by], tags)
         )
+
+    def _read_plugin(self, fields: Fields, name: str, described: Object[Any], entry: Mapping[str, Any]) -> Any:
+        """An entry of a plugin's kind: what is not a setting of ours is one of the plugin's."""
+        ours = {key: value for key, value in entry.items() if key in described.names and key != PLUGIN_SETTINGS}
+        theirs = {key: value for key, value in entry.items() if key not in ours}
+        inner = fields.beside({name: {**ours, PLUGIN_SETTINGS: theirs}})
+        made = inner.nested(name, lambda table: read_table(described, table))
+        fields.errors += inner.errors
+        return made
 
     def _tags_with(self, name: str) -> list[str]:
         return [f'{self.by} = "{tag}"' for tag, described in self.tables.items() if name in described.names]

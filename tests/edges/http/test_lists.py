@@ -11,9 +11,7 @@ from edges.http.kit import EVERY, MANUAL, Client, served
 from edges.http.steps import Steps
 from far_away import minute_away
 from patience import PATIENCE
-from wakeful import once
-from wakeful.app.values import New
-from wakeful.core.schedule.actions import Command
+from wakeful import New, once
 from wakeful.core.time.timing import Every
 
 MANY = 10_000
@@ -264,7 +262,7 @@ async def test_what_is_to_come_is_bounded(api: Client) -> None:
 
 
 async def fill(api: Client, count: int) -> None:
-    await api.app.add_many([New(f"s{n:05}", Every(3_600_000), Command(("true",)), {}) for n in range(count)])
+    await api.app.add_many([New(f"s{n:05}", Every(3_600_000), command=["true"]) for n in range(count)])
 
 
 async def test_finished_one_shots_can_be_left_out_or_asked_for(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """A program with mistakes, one on each line that ends with `# wrong`."""
 
-from wakeful import Fire, Wakeful, every, manual
+from wakeful import AgentReply, Fire, New, Wakeful, every, manual
 from wakeful.sync import Wakeful as BlockingWakeful
 
 app = Wakeful("wakeful.db", concurency_max=8)  # wrong
@@ -26,7 +26,21 @@ def misspelt(fire: Fire) -> str:
     return fire.plannedAt  # wrong
 
 
+@app.job(manual(), retriess=3)  # wrong
+def options() -> None: ...
+
+
+def used() -> AgentReply:
+    return AgentReply("hello", usage={"inptu": 1200})  # wrong
+
+
 async def main() -> None:
+    await app.add("often", every("2h"), comand=["true"])  # wrong
+    await app.add("often", every("2h"), command=["true"], timeout=300)  # wrong
+    await app.add("often", every("2h"), command=["true"], catch_up="twice")  # wrong
+    await app.add_many([New("often", every("2h"), prompt=["true"])])  # wrong
+    await app.update("often", retries="3")  # wrong
+    print((await app.find("often")).slug)  # wrong
     await app.add("often", every([5]), command=["true"])  # wrong
     await app.schedules.pause("often", untl="2h")  # wrong
     await app.schedules.list(limit="5")  # wrong
@@ -67,5 +81,7 @@ def plain() -> None:
     count: int = blocking.schedules.get("often")  # wrong
     blocking.schedules.pause("often", until=3)  # wrong
     blocking.cost(by=1)  # wrong
+    blocking.add("often", every("2h"), timout="5m")  # wrong
+    blocking.find(7)  # wrong
     blocking.workflows.run(7)  # wrong
     print(count)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 from typing import assert_type
 from zoneinfo import ZoneInfo
 
-from wakeful import Fire, Wakeful, cron, every, once, times
+from wakeful import AddOptions, AgentReply, Fire, New, ScheduleView, Wakeful, cron, every, once, times
 from wakeful.sync import Wakeful as BlockingWakeful
 
 app = Wakeful("wakeful.db", timezone="Europe/Berlin", shutdown_grace=timedelta(seconds=5))
@@ -27,6 +27,30 @@ async def due(fire: Fire) -> None: ...
 @app.agent()
 async def answer(prompt: str, *, fire: Fire) -> str:
     return prompt
+
+
+@app.agent("counting")
+async def count(prompt: str, session_id: str | None) -> AgentReply:
+    return AgentReply(prompt, usage={"input": len(prompt), "output": 7, "model": "small"}, session=session_id or "s1")
+
+
+class Desk:
+    def tidy(self) -> None: ...
+
+
+app.job("every 2h")(Desk().tidy)
+
+
+async def many() -> None:
+    shared: AddOptions = {
+        "command": ["make", "report"],
+        "timeout": timedelta(minutes=5),
+        "retry_on": (OSError, TimeoutError),
+    }
+    slugs: list[str] = await app.add_many(New(f"report-{n}", every("2h"), **shared) for n in range(10_000))
+    found: ScheduleView | None = await app.find(slugs[0])
+    await app.update(slugs[0], schedule="weekdays at 9:00", timeout=None, run_on=["gpu", "fast"])
+    print(found)
 
 
 async def main() -> None:
@@ -71,7 +95,10 @@ async def by_hand(fire: Fire) -> None:
 
 def plain() -> None:
     with BlockingWakeful("wakeful.db", ledger_days=30) as blocking:
-        blocking.add("often", every("1h"), command=["true"])
+        blocking.add("often", every("1h"), command=["true"], catch_up="skip", deliver={"channel": "phone"})
+        assert_type(blocking.add_many([New("other", "every 2h")]), list[str])
+        assert_type(blocking.find("often"), ScheduleView | None)
+        assert_type(blocking.run_now("often", wait=True).slug, str)
         view = blocking.schedules.resume("often")
         print(view.status, blocking.cost("day").total.cost, blocking.money.budgets().stopped)
         print(blocking.ledger.list(limit=5).next, blocking.ledger.cancel(7).outcome, blocking.ledger.get(7).log)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from wakeful.config.faults import Refusal
 from wakeful.config.secrets import Secret, SecretReader, SecretUrl
@@ -23,6 +23,13 @@ T = TypeVar("T")
 STRING: Final = {"type": "string"}
 
 
+class Kinds(Protocol):
+    """The kinds of tables that plugins offer."""
+
+    def may_have(self, group: Any, kind: str, /) -> bool: ...
+    def kinds(self, group: Any, /) -> tuple[str, ...]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What reading a value may depend on besides the value."""
@@ -31,6 +38,7 @@ class Reading:
     agents: frozenset[str] | None = None  # all that the file names; None if there is no file
     is_whole: bool = True  # no line had to be left out
     tables_with: Callable[[str], list[str]] = lambda _: []  # the tables that have a key of this name
+    plugins: Kinds | None = None  # the kinds that plugins offer
 
 
 def reading_of(fields: Fields) -> Reading:

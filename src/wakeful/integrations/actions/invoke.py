@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 from wakeful.core.exception_names import exception_name
+from wakeful.core.run.agent_reply import AgentReply
 from wakeful.core.run.results import DONE, Done, Failed, Result
 from wakeful.core.schedule.actions import OUTPUT_MAX
 from wakeful.integrations.actions.arguments import NotCallable, fill
@@ -102,6 +103,9 @@ def outcome_of(value: object) -> Result:
         return DONE
     if isinstance(value, Result):
         return value
+    if isinstance(value, AgentReply):
+        done = value.as_reply()
+        return Done(output=None if done.reply is None else cap(_as_text(done.reply), OUTPUT_MAX), usage=done.usage)
     if inspect.isgenerator(value) or inspect.isasyncgen(value):
         return Failed("it returned a generator, so its body never ran; return a value", permanent=True)
     return Done(output=cap(_as_text(value), OUTPUT_MAX))

@@ -1,14 +1,16 @@
 """The call agent: a Python callable handles the prompt.
 
 It is called with the fire, `prompt`, `session_id` and `model`, or as many of them as it accepts; only `prompt` is
-required. It returns the reply as text, None for no reply, the result object of an agent framework, or a `Done` with
-reply, usage and session_id. Anything else is no reply: the work may be done, so the run is unconfirmed.
+required. It returns the reply as text, None for no reply, the result object of an agent framework, or an `AgentReply`
+with usage and session. Anything else is no reply: the work may be done, so the run is unconfirmed.
 """
 
 import inspect
+import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+from wakeful.core.run.agent_reply import AgentReply
 from wakeful.core.run.results import Busy, Done, Failed, Result, Throttled, Unconfirmed
 from wakeful.core.run.runs import RungName
 from wakeful.core.run.usage import usage_of
@@ -25,6 +27,8 @@ from wakeful.integrations.agents.reply import marked, session_id_of
 from wakeful.integrations.system.threads import in_thread
 from wakeful.ports.action import Ladder
 from wakeful.ports.agent import Answer, Exchange, Fate, Replied, Turn
+
+log = logging.getLogger("wakeful")
 
 _TAKEN: Final = (("prompt", "session_id", "model"), ("prompt", "session_id"), ("prompt", "model"))
 """The arguments a callable may accept, the largest set first."""
@@ -63,7 +67,9 @@ class CallAgent:
                 case Failed() | Busy() | Throttled() | Unconfirmed():
                     return result
                 case _:
-                    return Failed(f"it returned {type(result).__name__}; return text, None or Done", permanent=True)
+                    return Failed(
+                        f"it returned {type(result).__name__}; return text, None or AgentReply", permanent=True
+                    )
 
         return OneShot(send)
 
@@ -98,6 +104,11 @@ class CallAgent:
 
 def reply_from(value: object) -> Result:
     """What a function returned: a result it created itself, or its text as the reply."""
+    if isinstance(value, AgentReply):
+        trouble = value.trouble()
+        if trouble is not None:
+            log.warning("an agent's function returned an AgentReply whose usage is not counted: %s", trouble)
+        return value.as_reply()
     if value is None or isinstance(value, str | Result) or inspect.isgenerator(value) or inspect.isasyncgen(value):
         return outcome_of(value)
     text = text_of(value)

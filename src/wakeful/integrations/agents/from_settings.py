@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import tzlocal
 
@@ -19,6 +19,7 @@ from wakeful.integrations.agents.chat import ChatSettings
 from wakeful.integrations.agents.command import CommandAgent, CommandSettings
 from wakeful.integrations.agents.echo import EchoAgent
 from wakeful.integrations.agents.openai import openai_agent
+from wakeful.integrations.agents.plugin import plugin_agent
 from wakeful.integrations.agents.preset_agent import PresetAgent, PresetSettings
 from wakeful.integrations.agents.presets.catalogue import PRESETS
 from wakeful.integrations.agents.session_notes import SessionNotes
@@ -26,6 +27,7 @@ from wakeful.integrations.agents.session_records import FOLDER
 from wakeful.integrations.agents.session_server import SessionsSettings
 from wakeful.integrations.agents.sessions import SessionsAgent
 from wakeful.integrations.agents.transcripts import Transcripts
+from wakeful.integrations.plugins.loading import Plugins
 from wakeful.ports.agent import Agent
 from wakeful.ports.clock import Clock
 from wakeful.ports.exchange import ExchangeListener
@@ -43,9 +45,11 @@ class AgentRegistry:
         home: Path,
         listener: Callable[[], ExchangeListener | None] | None = None,
         on_windows: OnWindowsOf | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
         self._home = home
         self._on_windows = on_windows
+        self._plugins = plugins or Plugins(lambda: 0)
         self._listener = listener  # called when an agent is created: the listener may be set after this registry
         self._made: dict[str, tuple[written.Agent, Agent]] = {}
 
@@ -56,7 +60,8 @@ class AgentRegistry:
         for name, agent in described.items():
             known = self._made.get(name)
             if known is None or known[0] != agent:
-                known = (agent, _make(name, agent, clock, registry, self._home, listener, self._on_windows))
+                made_now = _make(name, agent, clock, registry, self._home, listener, self._on_windows, self._plugins)
+                known = (agent, made_now)
             made[name] = known
         self._made = made
         return {name: agent for name, (_, agent) in made.items()}
@@ -70,6 +75,7 @@ def _make(
     home: Path,
     listener: ExchangeListener | None,
     on_windows: OnWindowsOf | None,
+    plugins: Plugins,
 ) -> Agent:
     match agent:
         case written.EchoAgent():
@@ -100,8 +106,15 @@ def _make(
             return PresetAgent(_preset(agent, home), clock, notes, on_windows=callback)
         case written.CallAgent():
             return CallAgent(agent.target, registry, model=agent.model)
+        case written.PluginAgent():
+            return plugin_agent(plugins, agent.adapter, _of_plugin(agent), registry)
         case _:
             assert_never(agent)
+
+
+def _of_plugin(agent: written.PluginAgent) -> dict[str, Any]:
+    """What the plugin gets: its own settings, and the model."""
+    return {**agent.settings, **({} if agent.model is None else {"model": agent.model})}
 
 
 def _chat(agent: written.OpenAIAgent | written.AnthropicAgent) -> ChatSettings:

@@ -14,10 +14,10 @@ DeliverFunction: TypeAlias = Callable[..., Awaitable[Any] | Any]
 class ProgramChannel:
     """Calls the function; an exception is retried, unless the function returns an outcome itself."""
 
-    kind = "python"
     address = ""
 
-    def __init__(self, deliver: DeliverFunction, to: str | None) -> None:
+    def __init__(self, deliver: DeliverFunction, to: str | None, kind: str = "python") -> None:
+        self.kind = kind
         self._deliver = deliver
         self.to = to
         self._takes_message = _takes_message(deliver)

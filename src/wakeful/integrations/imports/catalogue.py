@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NoReturn
 
 from wakeful.integrations.imports import (
     airflow,
@@ -33,6 +33,7 @@ from wakeful.integrations.imports.places import (
     read_file,
     read_files,
 )
+from wakeful.integrations.plugins.loading import PluginBroken, Plugins
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +107,34 @@ KINDS: Final[Mapping[str, ImportKind]] = {
 }
 
 
-def entries_of(kind: str, *, content: str | None, path: Path | None, context: Context) -> list[Entry]:
+def kinds_of(plugins: Plugins | None) -> tuple[str, ...]:
+    """Every kind of import, with those of plugins."""
+    return (*KINDS, *(() if plugins is None else plugins.kinds("wakeful.importers")))
+
+
+def _kind_of(kind: str, plugins: Plugins | None) -> ImportKind:
+    known = KINDS.get(kind)
+    if known is not None:
+        return known
+    try:
+        made: Any = (plugins or Plugins(lambda: 0)).make("wakeful.importers", kind, {}, _FALLBACKS)
+    except PluginBroken as broken:
+        raise SourceRefused("", str(broken)) from None
+    return ImportKind(made.find, made.open, made.read, getattr(made, "can_adopt", False))
+
+
+def _refused(why: str) -> NoReturn:
+    raise SourceRefused("", why)
+
+
+_FALLBACKS: Final = dict.fromkeys(("find", "open", "read"), _refused)
+
+
+def entries_of(
+    kind: str, *, content: str | None, path: Path | None, context: Context, plugins: Plugins | None = None
+) -> list[Entry]:
     """A source's entries: from pasted text, a file or folder, or the default locations."""
-    reader = KINDS[kind]
+    reader = _kind_of(kind, plugins)
     if context.is_adopting and not reader.can_adopt:
         raise SourceRefused("", f"{kind} cannot be adopted: it has no way to start one of its jobs; import it instead")
     if content is not None:

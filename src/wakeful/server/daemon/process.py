@@ -206,31 +206,48 @@ class _Daemon:
 
     def _app(self, *, api_at: str) -> Wakeful:
         from wakeful.api.python import Wakeful
+        from wakeful.app import findings
         from wakeful.app.bootstrap import resolve_zone
         from wakeful.app.money import money_of
         from wakeful.app.options import Host
         from wakeful.app.quota import QuotaSlots
+        from wakeful.engine.clock import SystemClock
         from wakeful.features.heartbeat.feature import HeartbeatFeature
         from wakeful.features.heartbeat.from_settings import terms_of
         from wakeful.features.money.feature import Money
         from wakeful.integrations.agents.from_settings import AgentRegistry
         from wakeful.integrations.channels.from_settings import ConfiguredChannels
+        from wakeful.integrations.plugins.loading import Plugins
+        from wakeful.integrations.system.threads import in_thread
         from wakeful.server.daemon.forecasts import DailyForecast
 
         def agents(settings: Settings) -> Agents:
             return lambda clock, registry: book.agents(settings.agents, clock, registry)
 
+        clock = SystemClock()
+        plugins = Plugins(lambda: clock.read().now)
+        plugins.name(self._settings.plugins)
+
+        async def change_plugins(old: Settings, new: Settings) -> None:
+            if old.plugins != new.plugins:  # in a thread, because it imports them
+                await in_thread(lambda: plugins.name(new.plugins), name="plugins")
+
         file = str(self._reload.loaded.file)
         slots = QuotaSlots(
-            self._settings, home=self._home, file=file, learn=self._redactor.learn, withholds=self._withholds
+            self._settings,
+            home=self._home,
+            file=file,
+            learn=self._redactor.learn,
+            withholds=self._withholds,
+            plugins=plugins,
         )
-        book = AgentRegistry(self._home, self._listener, slots.report)
+        book = AgentRegistry(self._home, self._listener, slots.report, plugins)
         local_zone = resolve_zone("local")
 
         def terms(settings: Settings) -> HeartbeatTerms:
             return terms_of(settings.heartbeat, local_zone=local_zone)
 
-        channels = ConfiguredChannels()
+        channels = ConfiguredChannels(plugins)
 
         def make_channels(settings: Settings) -> MakeChannels:
             return lambda clock, listener: channels.channels(settings.channels, clock, listener)
@@ -263,11 +280,14 @@ class _Daemon:
                 log_of_run=self._log_of_run,
                 providers=lambda: providers_of(self._settings),
                 page_at=self._page,
+                plugins=plugins,
             ),
             **conduct_of(self._settings),
         )
         app._add_service(app._importer.plug)
         app._add_service(lambda _: DailyForecast(app))
+        app._more_findings.append(lambda: findings.plugins(plugins.troubles()))
+        self._reload.listen("plugins", change_plugins)  # first: others use them
         self._reload.listen("limits and schedules", lambda _, new: app._change(**conduct_of(new)))
         self._reload.listen(
             "channels",
@@ -336,7 +356,7 @@ class _Daemon:
         from wakeful.server.http.server import make_server
 
         connections = Connections(lambda: app._moment().monotonic, trusts=lambda peer: self._access().trusts(peer))
-        app._more_findings.append(lambda: finding_of(connections))
+        app._more_findings.append(lambda: [finding_of(connections)])
         serving = Serving(
             access=self._access,
             body_max=lambda: self._settings.limits.body_max,

@@ -118,5 +118,6 @@ PLAIN: Final = (
         tag="access",
         refuses=None,
     ),
-    *(PlainRoute(f"{method} /mcp", respond_to_mcp, "agent") for method in ("GET", "POST", "DELETE")),
+    PlainRoute("GET /mcp", respond_to_mcp, "agent"),
+    *(PlainRoute(f"{method} /mcp", respond_to_mcp, "own") for method in ("POST", "DELETE")),
 )

@@ -1,28 +1,29 @@
-"""An MCP server with agents' tools, for any transport."""
+"""An MCP server with the tools of who asks, for any transport."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.metadata import version
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import mcp_types as types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 
-from wakeful.api.agent_tools import INSTRUCTIONS
 from wakeful.api.operation import Operation
-from wakeful.api.tools import TOOLS, ToolResult, schema_of, text_of
+from wakeful.api.tools import Offered, ToolResult, schema_of, text_of
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 Call: TypeAlias = Callable[[Context, str, Mapping[str, Any]], Awaitable[ToolResult]]
-"""Performs a tool for the agent of this request."""
+"""Performs a tool for who sent this request."""
+Offer: TypeAlias = Callable[[Context], Awaitable[Offered]]
+"""The tools of who sent this request."""
 
 
-def tools_server(call: Call) -> Server[Any]:
-    """The server; `call` knows who is asking."""
+def tools_server(offer: Offer, call: Call, instructions: str) -> Server[Any]:
+    """The server; `offer` and `call` know who is asking."""
 
-    async def list_tools(_ctx: Context, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(tool) for tool in TOOLS.values()])
+    async def list_tools(ctx: Context, _params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_described(tool) for tool in (await offer(ctx)).values()])
 
     async def call_one(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         result = await call(ctx, params.name, params.arguments or {})
@@ -37,10 +38,14 @@ def tools_server(call: Call) -> Server[Any]:
         "wakeful",
         version=version("wakeful"),
         title="Wakeful",
-        instructions=INSTRUCTIONS,
+        instructions=instructions,
         on_list_tools=list_tools,
         on_call_tool=call_one,
     )
+
+
+_REPEATING: Final = frozenset({"wake_me", "run_now", "replay"})
+"""Tools that do something more each time."""
 
 
 def _described(tool: Operation[..., Any]) -> types.Tool:
@@ -55,7 +60,7 @@ def _described(tool: Operation[..., Any]) -> types.Tool:
             title=tool.summary,
             read_only_hint=hint == "reads",
             destructive_hint=hint == "destroys",
-            idempotent_hint=tool.verb != "wake_me",
+            idempotent_hint=tool.verb not in _REPEATING,
             open_world_hint=False,
         ),
     )
