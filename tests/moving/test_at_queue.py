@@ -43,6 +43,14 @@ def test_mail_and_queues() -> None:
     assert "add a channel named mail" in str(jobs(channels=frozenset())["3"].refused)
 
 
+def test_a_umask_of_its_own_is_kept(tmp_path: Path) -> None:
+    """The usual ones are what commands have anyway."""
+    text = (SPOOL / "a0000201d14f1a").read_text()
+    (tmp_path / "a0000201d14f1a").write_text(text.replace("umask 22", "umask 77"))
+    command = jobs(tmp_path)["2"].action["command"]
+    assert command["argv"][2].startswith("umask 77; echo hello")
+
+
 def test_another_users_job_needs_root() -> None:
     """Else it would run as the wrong user; for root, as its own."""
     assert "it runs as root" in str(jobs(user="me")["2"].refused)

@@ -12,6 +12,7 @@ import pytest
 
 from moving.kit import CORPUS, STARTS, read, year_of
 from wakeful.integrations.imports.entries import Entry, SourceRefused
+from wakeful.integrations.imports.fitting import fit
 
 SETTINGS = """
 import os
@@ -93,6 +94,17 @@ def test_a_year_of_times_is_celerys_own(fields: dict[str, Any], zone: str, tmp_p
     text = f"timezone = {zone!r}\nbeat_schedule = {{'x': {{'task': 't', 'schedule': crontab({given})}}}}\n"
     (entry,) = read("celery-beat", settings(tmp_path, text))
     assert year_of(entry) == beats(fields, zone)
+
+
+def test_a_time_in_the_gap_is_refused(tmp_path: Path) -> None:
+    """Celery sends it an hour later; a schedule runs right after the gap."""
+    text = "timezone = 'Europe/Berlin'\nbeat_schedule = {'x': {'task': 't', 'schedule': crontab(minute=30, hour=2)}}\n"
+    (entry,) = read("celery-beat", settings(tmp_path, text))
+    assert entry.times is not None
+    theirs = beats({"minute": 30, "hour": 2}, "Europe/Berlin")
+    assert list(entry.times(STARTS[0], len(theirs))) == theirs
+    problem = fit(entry.schedule, entry.times, now=STARTS[0])[1]
+    assert problem is not None and "2027-03-28T01:30:00.000Z in the source, 2027-03-28T01:00:00.000Z here" in problem
 
 
 @pytest.fixture

@@ -119,6 +119,23 @@ def test_a_limit_that_refuses_entries_is_named_once_and_can_be_lowered(cli: Cli,
     assert said.code == 2 and "--agent-interval-min" in said.err
 
 
+def test_lines_of_a_timer_that_are_one_schedule_now_do_not_run_twice(cli: Cli, machine: Machine) -> None:
+    """The schedules of the other lines have to be removed first; until then nothing is changed."""
+    folder = machine.folder / "units"
+    folder.mkdir()
+    timer = folder / "a.timer"
+    timer.write_text("[Timer]\nOnCalendar=Mon 9:00\nOnCalendar=Sat 11:00\n")
+    (folder / "a.service").write_text(f"[Service]\nExecStart={machine.bin}/backup-photos\n")
+    with daemon(cli.home, environ=machine.environ):
+        assert "2 created" in cli.ask("import", "systemd", str(folder), "--apply").out
+        timer.write_text("[Timer]\nOnCalendar=Mon 9:00\nOnCalendar=Sat 9:00\n")
+        said = cli.ask("-o", "json", "import", "systemd", str(folder), "--apply").json["entries"]
+        assert [entry["action"] for entry in said] == ["refused"] and "remove a-2 first" in said[0]["reason"]
+        assert cli.ask("rm", "a-2").code == 0
+        assert "1 updated" in cli.ask("import", "systemd", str(folder), "--apply").out
+        assert "1 unchanged" in cli.ask("import", "systemd", str(folder), "--apply").out
+
+
 def test_only_a_plan_needs_no_daemon(cli: Cli, machine: Machine) -> None:
     """Writing does; what is asked wrongly is a usage error, and settings that cannot be read are named."""
     table = str(machine.folder / "table")

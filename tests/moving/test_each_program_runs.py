@@ -212,6 +212,8 @@ def test_dags_of_airflow(cli: Cli, machine: Machine) -> None:
     assert {"nightly", "often", "in-the-gap"} <= made(entries), list(entries)
     assert all(entries[name]["draft"] for name in made(entries))
     assert any("its times differ" in note for note in entries["in-the-gap"]["notes"])
+    handed = cli.ask("-o", "json", "import", "airflow", str(file), "--disable-source").json["entries"]
+    assert all("it would be a draft here" in one["reason"] for one in handed if one["draft"])
     run(cli, entries["nightly"])
     assert only(machine, "airflow")["argv"] == ["dags", "trigger", "nightly"]
     shown = cli.ask("-o", "json", "show", entries["nightly"]["slug"]).json

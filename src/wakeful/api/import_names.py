@@ -1,9 +1,10 @@
 """The slugs that the entries of an import get."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from wakeful.api.origin_rows import Origin, Origins
+from wakeful.app.import_plan import PlannedEntry
 from wakeful.core.schedule.definition import RESERVED_SLUGS
 from wakeful.integrations.imports.entries import Entry
 from wakeful.ports.slots import QuotaSlots
@@ -44,3 +45,18 @@ def names_of(tx: Tx, kind: str, entries: Sequence[Entry]) -> tuple[Names, dict[s
     stored = {row.slug: row.definition for row in tx.schedules.by_slugs(sorted(candidates)).values()}
     slots = frozenset(slot.name for slot in tx[QuotaSlots].all())
     return Names({*stored, *slots, *(origin.name for origin in known.values())}, known, slots), stored
+
+
+def refused_beside(
+    planned: PlannedEntry, every: Sequence[PlannedEntry], names: Names, stored: Mapping[str, str]
+) -> PlannedEntry:
+    """Refuse a timer while schedules of lines that it no longer has, or that are one now, still run: its times would
+    run twice."""
+    place = planned.entry.place
+    refs = {one.entry.ref for one in every if one.entry.place == place}
+    left = [known.name for (at, ref), known in names.known.items() if at == place and ref not in refs]
+    running = sorted(name for name in left if name in stored)
+    if planned.action not in ("create", "update") or not running:
+        return planned
+    reason = f"some of its lines were schedules of their own: remove {', '.join(running)} first, and import it again"
+    return replace(planned, action="refused", reason=reason)

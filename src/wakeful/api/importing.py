@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from wakeful.api.definition_files import digest_of
 from wakeful.api.fitted_entries import SHOWN, Fitted, fit_all, too_often, with_times
-from wakeful.api.import_names import Names, names_of
+from wakeful.api.import_names import Names, names_of, refused_beside
 from wakeful.api.origin_rows import Origin, Origins
 from wakeful.app.bootstrap import Parts, resolve_zone
 from wakeful.app.import_plan import Action, HandoverState, ImportPlan, PlannedEntry, handed
@@ -49,6 +49,8 @@ Read: TypeAlias = Callable[[Callable[[Tx], Any]], Awaitable[Any]]
 _in_thread: Final = partial(in_thread, name="import")
 READ_WITHIN: Final[Duration] = 30 * SECOND
 FIT_WITHIN: Final[Duration] = 5 * MINUTE
+TIMERS: Final = "systemd"
+"""The kind whose entries are lines of one timer."""
 _SLOT: Final = "slot:"
 """The prefix of a slot's name in a handover's journal."""
 _SLOT_FIELDS: Final = (
@@ -117,6 +119,7 @@ class Importer:
         )
         names, stored = await self._read(lambda tx: names_of(tx, kind, [entry for entry, _ in entries]))
         planned = [self._planned(entry, fitted, names, stored, context) for entry, fitted in entries]
+        planned = [refused_beside(one, planned, names, stored) if kind == TIMERS else one for one in planned]
         plan = ImportPlan(kind, planned).chosen(only, leaving)
         return replace(plan, entries=await self._without_refused(plan.entries, context.now))
 

@@ -163,6 +163,7 @@ function entry(item, selected, choose) {
       item.description ? h("p", null, quoted(localised(item.description)), item.next.length ? h("span", { class: "soft" }, `; next ${item.next.map((time) => wall(at(time))).join(", ")}`) : null) : null,
       item.reason ? h("div", { class: "note bad" }, quoted(item.reason)) : null,
       item.notCarried.length ? h("div", { class: "note" }, h("span", null, "Not carried over: ", quoted(item.notCarried.join(", ")))) : null,
+      item.settings ? h("pre", { class: "mono small" }, item.settings) : null,
       item.draft ? h("div", { class: "note" }, h("span", null, "A draft, created disabled: ", quoted(item.draft))) : null,
       item.notes.map((note) => h("p", { class: "soft small" }, quoted(note))),
       isOffered && item.definition
