@@ -17,6 +17,7 @@ PACKAGES = {
     "fish": "fish",
     "crontab": "cron",
     "jq": "jq",
+    "curl": "curl",
     "bwrap": "bubblewrap",
 }
 PATH = f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin"

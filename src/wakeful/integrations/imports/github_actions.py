@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, text_of
+from wakeful.integrations.imports.bearer import bearer_post
 from wakeful.integrations.imports.cron_fields import plain_times
 from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceRefused, refuse
 from wakeful.integrations.imports.places import existing, plain_files_in, read_files
@@ -23,7 +24,7 @@ _REMOTE: Final = re.compile(
 )
 _HEAD: Final = re.compile(r"ref: refs/heads/(\S+)")
 _LATE: Final = "GitHub starts scheduled workflows late or not at all when it is busy; here they start at their times"
-_OPEN: Final = "its Authorization header has the token of {}: anyone who can read definitions can read it"
+_ACCEPT: Final = {"Accept": "application/vnd.github+json", "X-GitHub-Api-Version": "2022-11-28"}
 
 
 def find_github(_: Context) -> list[SourceFile]:
@@ -82,12 +83,6 @@ def _entry(
     zone = text_of(one, "timezone") or "UTC"
     times = plain_times(expression, zone, gap="skip", repeat="twice")
     variable = next((variable for variable in _TOKENS if context.environ.get(variable)), None)
-    token = "TOKEN" if variable is None else context.environ[variable]
-    headers = {
-        "Accept": "application/vnd.github+json",
-        "Authorization": f"Bearer {token}",
-        "X-GitHub-Api-Version": "2022-11-28",
-    }
     api = context.environ.get("GITHUB_API_URL", _API).rstrip("/")
     url = f"{api}/repos/{repository or 'OWNER/REPO'}/actions/workflows/{name}/dispatches"
     return Entry(
@@ -97,10 +92,10 @@ def _entry(
         slug_of(text_of(workflow, "name") or Path(name).stem),
         _line(file.text, number),
         schedule={"type": "cron", "expression": expression, "timezone": zone},
-        action={"http": {"method": "POST", "url": url, "headers": headers, "body": {"ref": branch}}},
+        action=bearer_post(url, {"ref": branch}, variable or _TOKENS[0], _ACCEPT),
         options={"maxConsecutiveErrors": 0, **({"lane": f"github-{slug_of(name)}"} if count > 1 else {})},
         times=times,
-        notes=(_LATE, *([] if variable is None else [_OPEN.format(variable)])),
+        notes=(_LATE,),
         draft=_missing(variable, repository),
         by_hand=f"remove `schedule:` from {name}",
     )
@@ -108,10 +103,10 @@ def _entry(
 
 def _missing(variable: str | None, repository: str | None) -> str | None:
     parts = [
-        *(["a token that may start workflows in its Authorization header"] if variable is None else []),
-        *(["OWNER and REPO in its url"] if repository is None else []),
+        *([f"give the daemon {_TOKENS[0]}, a token that may start workflows"] if variable is None else []),
+        *(["put OWNER and REPO into its address"] if repository is None else []),
     ]
-    return f"put {' and '.join(parts)}, then enable it" if parts else None
+    return f"{' and '.join(parts)}, then enable it" if parts else None
 
 
 def _line(text: str, number: int) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from wakeful.core.slug import slug_of
 from wakeful.integrations.imports.agent_jobs import entry_or_refusal, shown, text_of
+from wakeful.integrations.imports.bearer import bearer_post
 from wakeful.integrations.imports.cron_text import cron_text
 from wakeful.integrations.imports.entries import Context, Entry, SourceFile, SourceTimes, refuse
 from wakeful.integrations.imports.places import existing, read_files
@@ -27,7 +28,6 @@ _TIME: Final = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _DAYS: Final = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _SIZES: Final = {"hours": 24, "minutes": 60, "seconds": 60}
 _ID: Final = "its entity id is made from its name; check it in Home Assistant"
-_OPEN: Final = "its Authorization header has the token of HASS_TOKEN: anyone who can read definitions can read it"
 
 
 def find_home_assistant(context: Context) -> list[SourceFile]:
@@ -87,16 +87,9 @@ def _entry(
     context: Context,
 ) -> Entry:
     schedule, times = _pattern(trigger, context) if _kind(trigger) == "time_pattern" else _times(trigger, context)
-    token = context.environ.get(_TOKEN)
     address = (context.environ.get(_SERVER) or _USUAL).rstrip("/")
     body = {"entity_id": f"automation.{_object_id(name)}", "skip_condition": False}
-    request = {
-        "method": "POST",
-        "url": f"{address}/api/services/automation/trigger",
-        "headers": {"Authorization": f"Bearer {token or 'TOKEN'}"},
-        "body": body,
-    }
-    notes = [_ID, *([_OPEN] if token else [])]
+    notes = [_ID]
     if others:
         notes.append(
             f"it also starts by {', '.join(others)[:120]}, which stays in Home Assistant: do not switch it off there"
@@ -107,7 +100,7 @@ def _entry(
         shown({"alias": name, "trigger": dict(trigger)}),
         slug_of(name),
         schedule=schedule,
-        action={"http": request},
+        action=bearer_post(f"{address}/api/services/automation/trigger", body, _TOKEN),
         options={
             "catchUp": "skip",
             "maxConsecutiveErrors": 0,
@@ -116,7 +109,9 @@ def _entry(
         times=times,
         notes=tuple(notes),
         is_paused=job.get("initial_state") is False,
-        draft=None if token else "put a long-lived access token in its Authorization header, then enable it",
+        draft=None
+        if context.environ.get(_TOKEN)
+        else f"give the daemon {_TOKEN}, a long-lived access token, then enable it",
         by_hand="remove its time trigger there",
     )
 
