@@ -4,8 +4,11 @@ an order that they would forbid, and checking them would cost every fire."""
 from collections.abc import Iterator
 from typing import Final
 
+from wakeful.core.run.settlement import BACKFILLED
 from wakeful.ports.store import Tx
 
+# Runs of past instants that are run on request: they are beside the plan, and hold no lane.
+_BESIDE = f"trigger IN {tuple(sorted(BACKFILLED))}"
 _SCHEDULES = "SELECT schedule_id FROM schedules WHERE deleted_at IS NULL"
 
 BROKEN: Final = {
@@ -29,8 +32,8 @@ SELECT schedule_id FROM cadences WHERE queued_run_id IS NOT NULL AND NOT EXISTS 
   SELECT 1 FROM runs WHERE run_id = queued_run_id AND runs.schedule_id = cadences.schedule_id AND outcome = 'waiting'
 )
 """,
-    "run {} is open, and its schedule does not refer to it": """
-SELECT run_id FROM runs WHERE kind = 'schedule' AND trigger <> 'backfill' AND outcome IN ('running', 'waiting')
+    "run {} is open, and its schedule does not refer to it": f"""
+SELECT run_id FROM runs WHERE kind = 'schedule' AND NOT {_BESIDE} AND outcome IN ('running', 'waiting')
   AND NOT EXISTS (
     SELECT 1 FROM cadences WHERE cadences.schedule_id = runs.schedule_id AND run_id IN (open_run_id, queued_run_id)
   )
@@ -42,9 +45,9 @@ SELECT run_id FROM runs WHERE outcome = 'waiting'
     "run {} is running on a node that does not exist": """
 SELECT run_id FROM runs WHERE outcome = 'running' AND NOT EXISTS (SELECT 1 FROM nodes WHERE node_id = owner)
 """,
-    "run {} is in a lane that another run holds": """
+    "run {} is in a lane that another run holds": f"""
 SELECT run_id FROM runs JOIN lanes ON lanes.lane = runs.lane AND holder <> run_id
-WHERE (outcome = 'running' OR stuck = 1) AND trigger <> 'backfill'
+WHERE (outcome = 'running' OR stuck = 1) AND NOT {_BESIDE}
 """,
     "run {} holds a lane, and is not running": """
 SELECT holder FROM lanes WHERE holder IS NOT NULL AND NOT EXISTS (
