@@ -187,6 +187,23 @@ async def test_a_manual_run_waits_too(world: World, patch: pytest.MonkeyPatch) -
 
 
 @virtual
+async def test_a_pause_while_it_could_not_begin_leaves_no_attempt(world: World, patch: pytest.MonkeyPatch) -> None:
+    """L8: it is skipped as if it had not been claimed, although a call is claimed as started."""
+    app = await world.open(Bot(world))
+
+    async def refused(action: CallAction, spec: Any, fire: Any, ladder: Any) -> Result:
+        await app.pause("tick")
+        raise CannotBegin(FULL)
+
+    patch.setattr(CallAction, "perform", refused)
+    patch.setattr(CallAction, "direct", lambda action, spec: None)
+    await app.add("tick", every("1h"))
+    await world.until("01-01 01:00:30")
+    (run,) = await app.runs("tick")
+    assert (run.outcome, run.reason, run.attempt, run.reached, run.started_at) == ("skipped", "paused", 0, None, None)
+
+
+@virtual
 async def test_what_the_functions_of_users_raise_is_an_attempt(world: World) -> None:
     """Also if it is the same error: it may have done half of its work."""
     app = await world.open(Bot(world, usual=OSError(errno.EMFILE, "Too many open files")))

@@ -188,7 +188,7 @@ def conclude_all(
             case Close() if decision.joins is not None:
                 merged.append((run, decision.joins))
             case Close(stuck=is_stuck) as close:
-                if close.outcome == "missed":
+                if close.outcome == "missed" or not close.has_begun:
                     rows.append(never_begun(run, close, now=now))
                 else:
                     (rows if is_stuck else done).append(closed(run, close, now=now, result=decision.result))

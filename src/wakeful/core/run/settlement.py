@@ -93,6 +93,7 @@ class Close(NamedTuple):
     is_counted: bool = True  # whether an error counts towards the errors in a row
     is_urgent: bool = False  # alert people immediately
     is_observed: bool = True  # False: a person ended it and needs no alert
+    has_begun: bool = True  # False: it was claimed, and its attempt could not begin
 
     @property
     def is_cancelled(self) -> bool:
@@ -149,7 +150,7 @@ def _not_again(wait: Wait, cadence: Cadence, run: Run) -> Close:
     never began."""
     reason = REMOVED if cadence.state == "done" else cadence.state
     if wait.reason == RESOURCES and run.attempt <= 1:
-        return Close("skipped", None, None, reason)
+        return Close("skipped", None, None, reason, has_begun=False)
     if wait.is_crash and rung_index(wait.rung) > 0:
         return Close("unknown", wait.rung, wait.error, reason, is_urgent=True)
     return Close("timedOut" if wait.attempt_outcome == "timedOut" else "failed", wait.rung, wait.error, reason)

@@ -149,8 +149,9 @@ def closed(run: Run, close: Close, *, now: Instant, result: str | None) -> Run:
 
 
 def never_begun(run: Run, close: Close, *, now: Instant) -> Run:
-    """The row of a run that was claimed, and must not begin any more: it is missed, as if it had not been claimed."""
-    if run.attempt != 1 or run.rung != "claimed":
+    """The row of a run that was claimed and did not begin: it is missed or skipped, as if it had not been claimed. What
+    could not begin may have been claimed as started, as direct calls are."""
+    if run.attempt != 1 or (close.has_begun and run.rung != "claimed"):
         raise AssertionError(f"run {run.run_id} has begun, so it cannot be missed")
     row = closed(run, close._replace(rung=None), now=now, result=None)
     return row._replace(attempt=0, started_at=None, claimed_at=None)
