@@ -180,7 +180,7 @@ async def test_less_than_a_minute_is_refused_and_what_is_stored_counts_as_one(wo
     with pytest.raises(Invalid) as refused:
         await app.add("job", every("1h"), max_lateness="10s")
     assert str(refused.value) == (
-        "maxLateness: 10s is too short: a run that begins within 1m of its time is never late; write at least 1m, or "
+        "max_lateness: 10s is too short: a run that begins within 1m of its time is never late; write at least 1m, or "
         "leave it out"
     )
     await app.add("job", every("1h"), max_lateness="1m")
