@@ -8,7 +8,8 @@ from typing import Final
 
 from wakeful.core.run.resources import RESOURCES
 from wakeful.core.run.runs import NOT_RUN, Run, RungName
-from wakeful.core.schedule.upcoming import UpcomingPage, merged
+from wakeful.core.run.settlement import BACKFILLED
+from wakeful.core.schedule.upcoming import UpcomingPage, attempted_at, merged
 from wakeful.core.time.instants import INSTANT_MAX, Instant
 from wakeful.core.time.timing_builders import as_datetime
 from wakeful.features.schedules import queries
@@ -63,10 +64,18 @@ def _read_next(tx: Tx, facts: Facts, terms: Terms, now: Instant) -> Iterator[str
     slugs = sorted(schedule.slug for schedule in facts.schedules.values() if schedule.deleted_at is None)
     views = queries.chosen(tx, queries.Choice(slugs=slugs), now=now, terms=terms).schedules
     opened = tx.runs.lock([view.open_run_id for view in views if view.open_run_id is not None])
+    # Backfills and replays are not of the plan: those that wait are upcoming too, and not the next run. One may have
+    # the planned time of the open run, which catches up.
+    beside = {
+        (attempted_at(run, now), run.planned_at)
+        for run in tx.runs.due(now=ahead.until, limit=LISTED + 1)
+        if run.trigger in BACKFILLED
+    }
     for view in views:
         open_at = opened[view.open_run_id].planned_at if view.open_run_id in opened else None
-        # Backfills and replays are not of the plan: those that wait are upcoming too, and not the next run.
-        own = (item for item in page.instants if item.slug == view.slug)
+        own = (
+            item for item in page.instants if item.slug == view.slug and (item.due_at, item.planned_at) not in beside
+        )
         first = next((item.due_at for item in own if item.kind == "schedule" or item.planned_at == open_at), None)
         if first is None and (view.next_run is None or page.is_cut):
             continue
