@@ -158,6 +158,8 @@ class TestPlainPath:
             a_batch(*((n, n) for n in range(MANY + 1, 2 * MANY))),
         ]
         batches[1].next_at = batches[1].next_due_at = None
+        for claim in batches[1].claims:
+            claim.lane, claim.timeout = f"own{claim.run_id}" if claim.run_id % 2 else None, claim.run_id
         batches += [
             a_batch(
                 (n, n), version=n, lane=f"l{n}" if n % 3 else None, timeout=n, next_at=NOW + n, next_due_at=NOW + 2 * n

@@ -150,6 +150,10 @@ def _start(tx: Tx, rng: random.Random, cadences: dict[int, Cadence]) -> list[Bat
             claimed_at=BEGAN,
             node_id=NODE,
         )
+        has_lanes, has_timeouts = rng.random() < 0.3, rng.random() < 0.3
+        for claim in batch.claims:
+            claim.lane = rng.choice((None, "b", "c")) if has_lanes else claim.lane
+            claim.timeout = rng.randrange(1_000, 9_000) if has_timeouts else claim.timeout
         if rng.random() < 0.3:
             batch.put_apart({claim.run_id for claim in batch.claims if rng.random() < 0.5})
         batches.append(batch)

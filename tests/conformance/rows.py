@@ -62,19 +62,18 @@ def a_batch(*claims: tuple[int, int], **changes: Any) -> Batch:
         "version": 1,
         "planned_at": NOW,
         "due_at": NOW,
-        "lane": None,
-        "timeout": 9,
         "next_at": NOW + 60_000,
         "next_due_at": NOW + 60_000,
         "spec": None,
         "on_crash": "retry",
         "job_of": lambda _: DONE,
     }
+    lane, timeout = changes.pop("lane", None), changes.pop("timeout", 9)
     batch = Batch.plain(**{name: changes.pop(name, value) for name, value in known.items()})
     batch.node_id, batch.claimed_at, batch.rung = changes.pop("node_id", 1), NOW, "claimed"
     for name, value in changes.items():
         setattr(batch, name, value)
-    batch.claims = [Claim(run_id, schedule_id, batch) for run_id, schedule_id in claims]
+    batch.claims = [Claim(run_id, schedule_id, batch, lane, timeout) for run_id, schedule_id in claims]
     return batch
 
 

@@ -1,9 +1,17 @@
 """Schedules that are due in the same moment are decided together; each still has its own fate."""
 
+from typing import Any
+
+import pytest
+
 from features.kit import Bot, World, ledger, rfc, short, virtual
 from wakeful import every, once
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.time.instants import HOUR, MINUTE
+from wakeful.features.schedules import alarms
+from wakeful.features.schedules.plain import plain_batches
+from wakeful.ports.claims import Batch
+from wakeful.ports.plain import DueSchedule
 from wakeful.ports.store import Tx
 
 
@@ -71,3 +79,82 @@ async def test_what_ran_on_a_clock_that_came_back_does_not_run_again(world: Worl
 def _turned_back(cadence: Cadence) -> Cadence:
     through = cadence.planned_through
     return cadence._replace(planned_through=through - HOUR, next_at=through, ran_through=through)
+
+
+@virtual
+async def test_timeouts_of_their_own_are_kept_in_one_batch(world: World, decided: list[list[int]]) -> None:
+    """All hang: each is ended when its own time is over, and the cadence of each goes on."""
+    bot = Bot(world, usual=10 * HOUR)
+    app = await world.open(bot)
+    slugs = [f"job-{n}" for n in range(9)]
+    for n, slug in enumerate(slugs):
+        await app.add(slug, every("1d"), timeout=f"{10 + n % 3}m")
+    await world.until("01-02 00:30:00")
+    assert decided == [[9]]
+    for n, slug in enumerate(slugs):
+        (row,) = await app.runs(slug)
+        assert (row.outcome, short(row.ended_at)) == ("timedOut", f"01-02 00:{10 + n % 3}:00")
+        assert row.error == f"did not end within {60 * (10 + n % 3)} s and was ended"
+
+
+@virtual
+async def test_lanes_of_their_own_are_kept_in_one_batch(world: World, decided: list[list[int]]) -> None:
+    """Those that share a lane run after one another, also with one that calls something else; the others at once."""
+    bot, other = Bot(world, usual=10 * MINUTE), Bot(world, usual=10 * MINUTE)
+    app = await world.open(bot)
+    for slug, lane in (("a", "one"), ("b", "two"), ("c", "one"), ("free", None)):
+        await app.add(slug, every("1d"), **({"lane": lane} if lane else {}))
+    await app.add("other", every("1d"), lane="two", call=other.__call__)
+    await world.until("01-02 00:30:00")
+    assert decided == [[4, 1]]
+    began = {slug: short((await app.runs(slug))[0].started_at) for slug in ("a", "b", "c", "free", "other")}
+    at_once, after = "01-02 00:00:00", "01-02 00:10:00"
+    assert began == {"a": at_once, "b": at_once, "c": after, "free": at_once, "other": after}
+    assert world.query("SELECT * FROM lanes") == []
+
+
+@virtual
+async def test_what_does_other_work_is_not_decided_with_the_others(world: World, decided: list[list[int]]) -> None:
+    """Another function, another rule for crashes, and arguments that are equal and not the same value."""
+    bot, other = Bot(world), Bot(world)
+    app = await world.open(bot)
+    for slug, options in (
+        ("same-1", {}), ("same-2", {"timeout": "1m"}), ("other", {"call": other.__call__}),
+        ("unknown", {"on_crash": "unknown"}),
+        ("one", {"call": take, "args": {"x": 1}}), ("true", {"call": take, "args": {"x": True}}),
+    ):  # fmt: skip
+        await app.add(slug, every("1d"), **options)
+    await world.until("01-02 00:30:00")
+    assert decided == [[2, 1, 1, 1, 1]]
+    assert [fire.slug for fire in other.fires] == ["other"]
+    assert [(await app.runs(slug))[0].output for slug in ("one", "true")] == ["int", "bool"]
+
+
+async def take(x: object) -> str:
+    return type(x).__name__
+
+
+@virtual
+async def test_equal_instants_of_two_zones_are_excluded_each_by_its_own_day(world: World) -> None:
+    """11:00 in Tokyo on Saturday is Friday evening in New York."""
+    bot = Bot(world)
+    app = await world.open(bot)
+    for slug, zone in (("new-york", "America/New_York"), ("tokyo", "Asia/Tokyo"), ("boston", "America/New_York")):
+        await app.add(slug, once("2026-01-03T02:00:00Z", tz=zone))
+    await app._change(exclude={"dates": ["2026-01-03"]})
+    await world.until("01-03 03:00:00")
+    assert [fire.slug for fire in bot.fires] == ["new-york", "boston"]
+
+
+@pytest.fixture
+def decided(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """How many runs were in each batch, for each time that something was decided."""
+    sizes: list[list[int]] = []
+
+    def spied(*args: Any, **options: Any) -> tuple[list[Batch], list[DueSchedule]]:
+        batches, others = plain_batches(*args, **options)
+        sizes.append([len(batch.claims) for batch in batches])
+        return batches, others
+
+    monkeypatch.setattr(alarms, "plain_batches", spied)
+    return sizes

@@ -1,11 +1,13 @@
 """Schedules that are due together and decided alike: a claim and a settlement take many of their runs at once.
 
-They are written at the same time, with the same definition, and people meddle with some of them shortly before and
-after they are due, so that some of a batch differ from the others. They live only in worlds that ask for them, because
-their commits would make every other world a different one.
+They are written at the same time, with the same definition but for their lanes and timeouts, and people meddle with
+some of them shortly before and after they are due, so that some of a batch differ from the others. They live only in
+worlds that ask for them, because their commits would make every other world a different one.
 """
 
 import random
+from collections.abc import Sequence
+from itertools import cycle
 from typing import Any, Final, NamedTuple
 
 from wakeful.core.time.instants import DAY, MINUTE, SECOND, Duration, Instant, format_duration, format_instant
@@ -17,11 +19,13 @@ TELLING: Final = "alike-telling-"
 REPLYING: Final = "alike-telling-someone-"
 """The slugs of those whose output is delivered, in a world with an outbox."""
 BATCHES_MAX: Final = 12
+_LANES_OF_THEIR_OWN: Final = [{"lane": f"{PREFIX}{number}"} for number in range(30)]
+_TIMEOUTS: Final = [{"timeout": f"{minutes}m"} for minutes in (9, 10, 11)]
 _MEDDLING: Final[tuple[Person, ...]] = ("edit", "pause", "remove", "run_now", "cancel")
 
 
 class Alike(NamedTuple):
-    """Writes schedules that differ only in their slugs."""
+    """Writes schedules that differ only in their slugs, and some in their lanes and timeouts."""
 
     at: int  # true time
     name: str
@@ -30,18 +34,21 @@ class Alike(NamedTuple):
     after: Duration  # from when they are written to when they are due
     every: Duration | None  # None: once
     written: dict[str, Any]
+    own: Sequence[dict[str, Any]]  # a lane or a timeout, for the schedules in turn
 
     @property
     def slugs(self) -> list[str]:
         return [f"{self.name}-{index}" for index in range(self.number)]
 
-    def definition(self, now: Instant) -> dict[str, Any]:
-        """What is written at this time."""
-        first = format_instant(now + self.after)
-        if self.every is None:
-            return {**self.written, "schedule": {"type": "once", "at": first}}
-        every = format_duration(self.every)
-        return {**self.written, "schedule": {"type": "every", "every": every, "anchor": first}}
+    def definitions(self, now: Instant) -> dict[str, dict[str, Any]]:
+        """What is written at this time, by slug."""
+        timing = {"type": "once", "at": format_instant(now + self.after)}
+        if self.every is not None:
+            timing = {"type": "every", "every": format_duration(self.every), "anchor": timing["at"]}
+        return {
+            slug: {**self.written, **own, "schedule": timing}
+            for slug, own in zip(self.slugs, cycle(self.own), strict=False)
+        }
 
 
 class AlikeDeed(NamedTuple):
@@ -100,10 +107,11 @@ def _draw(rng: random.Random, climate: Climate, number: int, at: int) -> Alike:
     }
     if rng.random() < 0.25:
         written["lane"] = rng.choice(LANES)
+    own: Sequence[dict[str, Any]] = rng.choice(([{}], [{}], _LANES_OF_THEIR_OWN, _TIMEOUTS))
     dice = rng.random()
     prefix = REPLYING if dice < 0.25 else TELLING if dice < 0.45 else PREFIX
     every = climate.pace * rng.randrange(1, 4) if is_recurring else None
-    return Alike(at, f"{prefix}{number}", many, rng.random(), rng.randrange(MINUTE, 5 * MINUTE), every, written)
+    return Alike(at, f"{prefix}{number}", many, rng.random(), rng.randrange(MINUTE, 5 * MINUTE), every, written, own)
 
 
 def _draw_deeds(rng: random.Random, made: Alike) -> list[AlikeDeed]:

@@ -164,8 +164,8 @@ class System(Protocol):
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None: ...
 
-    async def put_many(self, slugs: Sequence[str], written: Mapping[str, Any]) -> None:
-        """In one transaction."""
+    async def put_many(self, written: Mapping[str, Mapping[str, Any]]) -> None:
+        """By slug, in one transaction."""
         ...
 
     async def pause(self, slug: str, until: Instant | None) -> None: ...
@@ -253,11 +253,11 @@ class Shipped:
         self.engine.ring_bell()
 
     async def put(self, slug: str, written: Mapping[str, Any]) -> None:
-        await self.put_many([slug], written)
+        await self.put_many({slug: written})
 
-    async def put_many(self, slugs: Sequence[str], written: Mapping[str, Any]) -> None:
+    async def put_many(self, written: Mapping[str, Mapping[str, Any]]) -> None:
         parts, now = self._parts, self._parts.clock.read().now
-        checked = [check(self._definition(slug, written), parts.conditions, now=now) for slug in slugs]
+        checked = [check(self._definition(slug, one), parts.conditions, now=now) for slug, one in written.items()]
         fates = await parts.store.write(partial(commands.put_many, checked=checked, hooks=parts.hooks, now=now))
         for fate in fates:
             if isinstance(fate, Invalid):

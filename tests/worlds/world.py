@@ -425,12 +425,12 @@ class World:
             machine.do(trouble.deed, trouble.slug)
 
     def _write_alike(self, alike: Alike, machine: Machine) -> None:
-        slugs, definition = alike.slugs, alike.definition(self.wall.read())
+        slugs, written = alike.slugs, alike.definitions(self.wall.read())
 
         async def write(system: System) -> None:
             self.attended_at.update(dict.fromkeys(slugs, self.loop.now_ms))
             try:
-                await system.put_many(slugs, definition)
+                await system.put_many(written)
             except (Invalid, StoreUnavailable) as refused:  # a wrong clock: its time is over
                 why = str(refused)
                 self.say(lambda: f"{alike.name} is refused: {why}")

@@ -115,10 +115,10 @@ def _take_lanes(tx: Tx, hooks: EngineHooks, found: Candidates, jobs: Mapping[int
         if run.lane is not None and run.run_id in jobs and not _is_skipped(jobs[run.run_id])
     ]
     turns += [
-        ((batch.priority, batch.due_at, claim.run_id), batch.lane)
+        ((batch.priority, batch.due_at, claim.run_id), claim.lane)
         for batch in found.batches
-        if batch.lane is not None
         for claim in batch.claims
+        if claim.lane is not None
     ]
     wanted = [
         (lane, turn[-1]) for turn, lane in sorted(turns) if lane not in found.passed_on and not hooks.is_lifted(lane)

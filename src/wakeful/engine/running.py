@@ -142,15 +142,15 @@ class Runner:
         return {task: name for task, name in named.items() if task is not None and not task.done()}
 
     def start(self, claims: Sequence[Claim], monotonic: int) -> None:
-        """Start the attempts. Those of a batch have one deadline."""
+        """Start the attempts. Those with the same timeout have one deadline."""
         create_task = asyncio.get_running_loop().create_task
         batch: Batch | None = None
+        deadlines: dict[Duration, Deadline] = {}
         self._together = {claim.batch for claim in claims}
         for claim in claims:
             if claim.batch is not batch:
                 batch = claim.batch
                 direct = self._direct(batch) if batch.is_plain else None
-                deadline = Deadline(monotonic + batch.timeout, 0)
                 batch.claims = []  # a long attempt must not keep the others
             job = claim.job if direct is None else None
             if job is not None and not isinstance(job, Job):  # decided before it started
@@ -160,9 +160,11 @@ class Runner:
                 self._remove(claim.run_id)
             self._attempts[claim.run_id] = claim
             self._of_priority[batch.priority] += 1
-            claim.deadline = deadline
-            if not deadline.left:
+            deadline = deadlines.get(claim.timeout)
+            if deadline is None:
+                deadline = deadlines[claim.timeout] = Deadline(monotonic + claim.timeout, 0)
                 self._add_deadline(deadline)
+            claim.deadline = deadline
             deadline.left += 1
             claim.task = create_task(self._perform(claim, direct))
 
@@ -253,14 +255,14 @@ class Runner:
             if direct is not None:
                 ending = await direct(claim.fire)
                 if claim.why is not None:  # it swallowed the cancellation, and still was ended by us
-                    ending = _ended(claim.why, claim.batch, is_proven=True)
+                    ending = _ended(claim.why, claim, is_proven=True)
             else:
                 ladder = RunLadder(claim.run, self._marks, self._clock, self._lease)
                 job = claim.performed
                 ending = await self._hooks.actions[type(job.spec)].perform(job.spec, job.fire, ladder)
         except asyncio.CancelledError as cancelled:
             if claim.why is not None:
-                ending = _ended(claim.why, claim.batch, is_proven=not isinstance(cancelled, Detached))
+                ending = _ended(claim.why, claim, is_proven=not isinstance(cancelled, Detached))
             elif self._is_loop_closing():  # nothing can be settled any more: the run is rescued, as after a crash
                 self._forget(claim)
                 raise
@@ -305,7 +307,7 @@ class Runner:
             return
         claim.is_stuck = True
         self._leave_deadline(claim)
-        within = _seconds(claim.batch) if claim.why == "deadline" else "its grace period"
+        within = _seconds(claim) if claim.why == "deadline" else "its grace period"
         self._on_end(claim, Unproven(f"did not end within {within}: {why_not}"))
 
     def _finish(self, claim: Claim, ending: Ending) -> None:
@@ -325,10 +327,10 @@ class Runner:
             self._leave_deadline(removed)
 
 
-def _ended(why: Why, batch: Batch, *, is_proven: bool) -> Ending:
+def _ended(why: Why, claim: Claim, *, is_proven: bool) -> Ending:
     match why:
         case "deadline":
-            return TimedOut(f"did not end within {_seconds(batch)} and was ended")
+            return TimedOut(f"did not end within {_seconds(claim)} and was ended")
         case "cancel":
             return Cancelled(is_proven=is_proven)
         case _:
@@ -340,5 +342,5 @@ def _name(claim: Claim) -> str:
     return f"run {claim.run_id} of '{slug}'"
 
 
-def _seconds(batch: Batch) -> str:
-    return f"{batch.timeout / 1000:g} s"
+def _seconds(claim: Claim) -> str:
+    return f"{claim.timeout / 1000:g} s"

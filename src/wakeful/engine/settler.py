@@ -81,7 +81,7 @@ class Settler:
         """Settle the ending of a run that this node claimed."""
         item = Ended(claim, ending)
         self._queue.append(item)
-        if claim.batch.lane is not None:
+        if claim.lane is not None:
             self._keep([item])
         if self._task is None:
             self._task = asyncio.create_task(self._drain())
@@ -198,5 +198,6 @@ def _in_lanes(ended: Iterable[Ended]) -> int:
 def _hands_on(item: Ended) -> bool:
     """Whether its capacity is free for the next run of its lane. A backfilled run used none, and one that could not be
     ended still uses its own."""
-    batch = item.claim.batch
-    return batch.lane is not None and batch.priority != PRIORITY_BACKFILL and not isinstance(item.ending, Unproven)
+    claim = item.claim
+    is_backfill = claim.batch.priority == PRIORITY_BACKFILL
+    return claim.lane is not None and not is_backfill and not isinstance(item.ending, Unproven)

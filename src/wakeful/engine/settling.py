@@ -123,7 +123,7 @@ def _settle_alike(
     if len(alike.claims) < len(ended):
         lock_all(tx, hooks, [claim.run for claim, _ in ended])
     closed = tx.plain.settle(node_id, alike.claims, now=now, results=alike.results)
-    in_lanes = [(lane, claim.run_id) for claim in alike.claims if (lane := claim.batch.lane) is not None]
+    in_lanes = [(lane, claim.run_id) for claim in alike.claims if (lane := claim.lane) is not None]
     effects = [effect for run_id, effect in alike.effects if run_id in closed]
     booked = [Booked(run, ending, Settled(SUCCESS)) for run, ending in paid if run.run_id in closed]
     freed = sorted(held for held in in_lanes if held[1] in closed)

@@ -1,9 +1,10 @@
 """Claims: the runs that a node owns, in batches of equal decisions.
 
-A batch is one decision about many instants: the same definition under any slug, the same instant, what it performs,
-and what comes after it. A claim is one run of it. It stays the same object while its attempt is performed and until it
-is settled, and it makes its row and its job when something asks for them: most runs start, succeed and are settled
-without. A run that was decided by itself is a batch of one, which brings its row and its job.
+A batch is one decision about many instants: the same definition under any slug, lane and timeout, the same instant,
+what it performs, and what comes after it. A claim is one run of it, with its lane and its timeout. It stays the same
+object while its attempt is performed and until it is settled, and it makes its row and its job when something asks for
+them: most runs start, succeed and are settled without. A run that was decided by itself is a batch of one, which brings
+its row and its job.
 """
 
 import asyncio
@@ -30,9 +31,8 @@ class Batch:
     """What runs that were claimed together have in common."""
 
     __slots__ = (
-        "claimed_at", "claims", "due_at", "fence", "is_first", "is_plain", "job_of", "kind", "lane",
-        "next_at", "next_due_at", "node_id", "on_crash", "planned_at", "priority", "rung", "spec", "timeout", "trigger",
-        "version", "waiting",
+        "claimed_at", "claims", "due_at", "fence", "is_first", "is_plain", "job_of", "kind", "next_at",
+        "next_due_at", "node_id", "on_crash", "planned_at", "priority", "rung", "spec", "trigger", "version", "waiting",
     )  # fmt: skip
 
     kind: RunKind
@@ -40,10 +40,8 @@ class Batch:
     planned_at: Instant
     due_at: Instant
     trigger: Trigger
-    lane: str | None
     priority: int
     fence: int
-    timeout: Duration
     is_first: bool  # the first attempt of a planned instant, by the definition that the schedule has
     is_plain: bool  # these runs were decided together (`core.schedule.plain`); False: it is a batch of one
     claims: "list[Claim]"  # those that start, until they do
@@ -66,8 +64,6 @@ class Batch:
         version: int,
         planned_at: Instant,
         due_at: Instant,
-        lane: str | None,
-        timeout: Duration,
         next_at: Instant | None,
         next_due_at: Instant | None,
         spec: object,
@@ -77,21 +73,21 @@ class Batch:
         """Instants on time that were decided together, not written yet. Its claims are added afterwards."""
         batch = cls()
         batch.kind, batch.version, batch.planned_at, batch.due_at = kind, version, planned_at, due_at
-        batch.trigger, batch.lane, batch.priority, batch.fence = "schedule", lane, PRIORITY_PLANNED, FIRST_FENCE
-        batch.timeout, batch.is_first, batch.is_plain = timeout, True, True
+        batch.trigger, batch.priority, batch.fence = "schedule", PRIORITY_PLANNED, FIRST_FENCE
+        batch.is_first, batch.is_plain = True, True
         batch.claims, batch.waiting = [], ()
         batch.next_at, batch.next_due_at, batch.spec = next_at, next_due_at, spec
         batch.on_crash, batch.job_of = on_crash, job_of
         return batch
 
     @classmethod
-    def of_one(cls, run: Run, timeout: Duration) -> "Batch":
+    def of_one(cls, run: Run) -> "Batch":
         """A run that was decided by itself, as it was claimed."""
         batch = cls()
         batch.kind, batch.version, batch.planned_at, batch.due_at = run.kind, run.version, run.planned_at, run.due_at
-        batch.trigger, batch.lane, batch.priority, batch.fence = run.trigger, run.lane, run.priority, run.fence
+        batch.trigger, batch.priority, batch.fence = run.trigger, run.priority, run.fence
         batch.is_first = run.attempt == 1 and run.trigger == "schedule" and run.definition is None
-        batch.timeout, batch.is_plain = timeout, False
+        batch.is_plain = False
         return batch
 
     def put_apart(self, parked: "set[int]") -> None:
@@ -114,7 +110,8 @@ class Claim:
     """A run that this node owns, and its attempt: perform its job, or settle its ending immediately."""
 
     __slots__ = (
-        "_job", "_run", "batch", "compiled", "deadline", "is_stuck", "run_id", "schedule_id", "task", "why",
+        "_job", "_run", "batch", "compiled", "deadline", "is_stuck", "lane", "run_id", "schedule_id", "task", "timeout",
+        "why",
     )  # fmt: skip
 
     def __init__(
@@ -122,6 +119,8 @@ class Claim:
         run_id: int,
         schedule_id: int,
         batch: Batch,
+        lane: str | None,
+        timeout: Duration,
         compiled: Any = None,
         run: Run | None = None,
         job: "Job | Ending | None" = None,
@@ -129,6 +128,8 @@ class Claim:
         self.run_id = run_id
         self.schedule_id = schedule_id
         self.batch = batch
+        self.lane = lane
+        self.timeout = timeout
         self.compiled = compiled  # its definition, for the feature that made the batch
         self._run = run
         self._job = job
@@ -141,7 +142,7 @@ class Claim:
     @classmethod
     def of(cls, run: Run, job: "Job | Ending", timeout: Duration) -> "Claim":
         """A run that was decided by itself, as it was claimed."""
-        return cls(run.run_id, run.schedule_id, Batch.of_one(run, timeout), None, run, job)
+        return cls(run.run_id, run.schedule_id, Batch.of_one(run), run.lane, timeout, None, run, job)
 
     @property
     def run(self) -> Run:
@@ -155,10 +156,10 @@ class Claim:
                 version=batch.version,
                 planned_at=batch.planned_at,
                 due_at=batch.due_at,
-                lane=batch.lane,
+                lane=self.lane,
                 node_id=batch.node_id,
                 now=batch.claimed_at,
-                timeout=batch.timeout,
+                timeout=self.timeout,
                 rung=batch.rung,
             )
         return self._run
@@ -175,7 +176,7 @@ class Claim:
             planned_at=batch.planned_at,
             due_at=batch.due_at,
             trigger=batch.trigger,
-            lane=batch.lane,
+            lane=self.lane,
             reason="lane",
         )
 

@@ -16,7 +16,7 @@ _batch: Final = attrgetter("batch")
 
 
 class PlainRuns(Sequence[Run]):
-    """The rows of claims. Runs of one batch differ only in their ids, their schedules and what is stored of them."""
+    """The rows of claims. Runs of one batch differ only in ids, schedules, lanes, deadlines and what is stored."""
 
     __slots__ = ("_rows", "claims", "row_of")
 

@@ -34,7 +34,8 @@ FREE: Final = frozenset({
     "slug", "timing", "action", "enabled", "catch_up", "catch_up_max", "lateness_max", "overlap", "timeout", "on_crash",
     "retry", "errors_max", "stagger", "alert", "lane",
 })  # fmt: skip
-"""Fields that do not matter while an instant is on time, alone, and its run succeeds at the first attempt."""
+"""Fields that do not matter while an instant is on time, alone, and its run succeeds at the first attempt. One that a
+start needs belongs to the rules, to the work (`features.schedules.compiled.Compiled.work`), or to each claim."""
 _OTHERS: Final = [field for field in fields(Definition) if field.name not in FREE]
 _USUAL: Final = tuple(field.default for field in _OTHERS)
 _others: Final = attrgetter(*(field.name for field in _OTHERS))

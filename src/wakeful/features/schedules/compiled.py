@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Policy
-from wakeful.core.schedule.actions import Prompt
+from wakeful.core.schedule.actions import Call, Isolate, Prompt
 from wakeful.core.schedule.cadence import Rules
 from wakeful.core.schedule.definition import Definition, policy_of, rules_of
 from wakeful.core.schedule.definition_json import (
@@ -19,7 +19,8 @@ from wakeful.core.schedule.definition_json import (
 )
 from wakeful.core.schedule.labels import queue_of
 from wakeful.core.schedule.plain import is_plain, starts_plainly
-from wakeful.core.time.timing import AfterReset
+from wakeful.core.schedule.policies import OnCrash
+from wakeful.core.time.timing import AfterReset, zone_of
 from wakeful.ports.store import Schedule, Tx
 from wakeful.ports.version_cache import VersionCache
 
@@ -49,6 +50,7 @@ class Compiled(NamedTuple):
     lane: str | None
     is_plain: bool
     starts_plainly: bool
+    work: object  # one object for definitions that do the same in the same way; see `_work_of`
     run_on: str | None = None  # the queue of its alarm and runs (`core.schedule.labels`)
 
     @property
@@ -86,7 +88,24 @@ def compile_definition(schedule_id: int, version: int, definition: Definition) -
     queue = queue_of(definition.run_on)
     plain = is_plain(definition)
     start = plain or starts_plainly(definition)
-    return Compiled(schedule_id, version, definition.slug, definition, rules, policy, lane, plain, start, queue)
+    work = _work_of(definition) if plain else definition
+    return Compiled(schedule_id, version, definition.slug, definition, rules, policy, lane, plain, start, work, queue)
+
+
+def _work_of(definition: Definition) -> object:
+    """What a plain definition performs, and how: one object for definitions that otherwise differ at most in their
+    slugs, rules, lanes and timeouts, and in what matters only after a failure. The zone belongs to it, because equal
+    timings may be written in different zones, and days may be excluded in them. Equal arguments may be different
+    values, such as 1 and true, so a call with arguments is shared only by its own definition."""
+    action = definition.action
+    if not isinstance(action, Call) or action.args:
+        return definition
+    return _call_work(action.target, action.isolate, definition.on_crash, zone_of(definition.timing))
+
+
+@lru_cache(maxsize=SHAPES_KEPT)
+def _call_work(_target: str, _isolate: Isolate | None, _on_crash: OnCrash, _zone: str | None) -> object:
+    return object()
 
 
 def compile_new(definitions: Iterable[tuple[int, Encoded]]) -> list[Compiled]:
@@ -163,8 +182,8 @@ def _shared(members: str) -> Compiled:
 
 def _under(shared: Compiled, schedule_id: int, version: int, slug: str) -> Compiled:
     """The same definition for another schedule."""
-    _, _, _, model, rules, policy, lane, plain, start, run_on = shared
-    return Compiled(schedule_id, version, slug, model, rules, policy, lane, plain, start, run_on)
+    _, _, _, model, rules, policy, lane, plain, start, work, run_on = shared
+    return Compiled(schedule_id, version, slug, model, rules, policy, lane, plain, start, work, run_on)
 
 
 def calendar_named(schedule: Schedule) -> str | None:

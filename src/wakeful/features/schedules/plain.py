@@ -28,8 +28,8 @@ def plain_batches(
 ) -> tuple[list[Batch], list[DueSchedule]]:
     """The due schedules that take the plain path, as batches that are not written yet, and the others.
 
-    What a definition decides for an instant is computed once. Definitions are the same if they are one object: rules
-    alone may be shared by definitions with another lane or action. `is_here` says whether this node has a callable;
+    What a definition decides for an instant is computed once for all that have the same rules and do the same work in
+    the same way (`Compiled.work`). `is_here` says whether this node has a callable;
     None: every node has all."""
     decided: dict[tuple[int, int, int, Instant, Instant], Batch | None] = {}
     others: list[DueSchedule] = []
@@ -39,14 +39,14 @@ def plain_batches(
         if not is_clear or instant is None or isinstance(known, Broken):
             others.append(due)
             continue
-        key = id(known.model), id(known.rules), known.version, instant, due_at
+        key = id(known.work), id(known.rules), known.version, instant, due_at
         if key not in decided:
             decided[key] = _decide(known, instant, due_at, jobs, now=now, is_here=is_here, terms=terms)
         batch = decided[key]
         if batch is None:
             others.append(due)
         else:
-            batch.claims.append(Claim(NOT_RESERVED, schedule_id, batch, known))
+            batch.claims.append(Claim(NOT_RESERVED, schedule_id, batch, known.lane, known.model.timeout, known))
     batches = [batch for batch in decided.values() if batch is not None]
     run_ids = iter(tx.runs.reserve_ids(len(rung) - len(others)) if batches else ())
     for batch in batches:  # one after another, so that the run ids of a batch follow each other
@@ -82,8 +82,6 @@ def _decide(
         version=known.version,
         planned_at=instant,
         due_at=due_at,
-        lane=known.lane,
-        timeout=known.model.timeout,
         next_at=then.next_at,
         next_due_at=then.due_at,
         spec=action,

@@ -49,10 +49,9 @@ START_CONSTANTS: Final = {
 def rows_of(batch: Batch) -> list[tuple[Any, ...]]:
     """The rows of the runs of a batch that start, as `START_COLUMNS`."""
     kind, at, due_at, trigger, rung = batch.kind, batch.planned_at, batch.due_at, batch.trigger, batch.rung
-    priority, lane, node_id, version = batch.priority, batch.lane, batch.node_id, batch.version
-    now, deadline_at = batch.claimed_at, batch.claimed_at + batch.timeout
+    priority, node_id, version, now = batch.priority, batch.node_id, batch.version, batch.claimed_at
     return [
-        (claim.run_id, kind, claim.schedule_id, at, at, due_at, trigger, rung, priority, lane, node_id, version, now,
-         now, deadline_at)
+        (claim.run_id, kind, claim.schedule_id, at, at, due_at, trigger, rung, priority, claim.lane, node_id, version,
+         now, now, now + claim.timeout)
         for claim in batch.claims
     ]  # fmt: skip

@@ -150,11 +150,17 @@ def _is_together(batch: Batch) -> bool:
     return len(claims) >= BATCH_MIN and not batch.waiting and claims[-1].run_id - claims[0].run_id == len(claims) - 1
 
 
+def _is_uniform(batch: Batch) -> bool:
+    """Whether all runs of a batch have the same lane and timeout."""
+    return len({(claim.lane, claim.timeout) for claim in batch.claims}) == 1
+
+
 def _values_of(batch: Batch) -> dict[str, Any]:
-    """The values that all runs of a batch have, and their schedules."""
+    """The values that all runs of a batch have, and their schedules. Lane and deadline are those of the first run."""
+    first = batch.claims[0]
     return {
         "schedules": str([claim.schedule_id for claim in batch.claims]),
-        "first": batch.claims[0].run_id,
+        "first": first.run_id,
         "kind": batch.kind,
         "planned_at": batch.planned_at,
         "due_at": batch.due_at,
@@ -163,11 +169,11 @@ def _values_of(batch: Batch) -> dict[str, Any]:
         "trigger": batch.trigger,
         "rung": batch.rung,
         "priority": batch.priority,
-        "lane": batch.lane,
+        "lane": first.lane,
         "node_id": batch.node_id,
         "version": batch.version,
         "claimed_at": batch.claimed_at,
-        "deadline_at": batch.claimed_at + batch.timeout,
+        "deadline_at": batch.claimed_at + first.timeout,
     }
 
 
@@ -193,12 +199,14 @@ class SqlitePlainPath:
                 given = _values_of(batch)
                 self._connection.execute(ADVANCE_BATCH, given)
                 self._connection.execute(MOVE_BATCH, given)
-                self._connection.execute(START_BATCH, given)
-                continue
-            for claim in (*batch.claims, *batch.waiting):
-                run_id, schedule_id = claim.run_id, claim.schedule_id
-                advanced.append((batch.planned_at, batch.next_at, run_id, run_id, schedule_id))
-                moved.append((batch.next_due_at, schedule_id))
+                if _is_uniform(batch):
+                    self._connection.execute(START_BATCH, given)
+                    continue
+            else:
+                for claim in (*batch.claims, *batch.waiting):
+                    run_id, schedule_id = claim.run_id, claim.schedule_id
+                    advanced.append((batch.planned_at, batch.next_at, run_id, run_id, schedule_id))
+                    moved.append((batch.next_due_at, schedule_id))
             started += rows_of(batch)
         ADVANCE.write(self._connection, advanced)
         MOVE.write(self._connection, moved)
