@@ -285,7 +285,7 @@ def never_woken(patch: Patch) -> None:
 
 def polled_when_asked(patch: Patch) -> None:
     """The quota is read when somebody asks for it, and never by itself."""
-    patch.setattr(rows, "poll_due_at", lambda slot, *_, **__: slot.poll_until or slot.poll_asked_at)
+    patch.setattr(rows, "poll_due_at", lambda slot, *_, **__: slot.poll_asked_at)
 
 
 def unsent_wakes_wait_ever_longer(patch: Patch) -> None:
