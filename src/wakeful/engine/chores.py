@@ -17,7 +17,7 @@ from wakeful.ports.store import Alarm, Tx
 AT_ONCE_MAX: Final = 64
 """How much work of one kind this process performs at a time."""
 
-MARGIN: Final[Duration] = 30 * SECOND
+MARGIN: Final[Duration] = 15 * SECOND
 """How long after the deadline of its work a claim expires."""
 
 LOOK_AGAIN: Final[Duration] = SECOND
@@ -94,7 +94,8 @@ class ChoreAlarms:
             if self._is_ours(subject, claim):  # the clock was set; the work continues
                 self._chore.save_claim(tx, subject, self._until(now), is_new=False)
                 return self._until(now)
-            subject = self._chore.save_claim(tx, subject, None, is_new=False)  # its result was never recorded
+            subject = self._chore.save_claim(tx, subject, None, is_new=False)
+            self._chore.lost(tx, subject, now=now)
         due_at = self._chore.due_at(tx, subject, now=now)
         if due_at is None or due_at > now:
             return due_at

@@ -97,6 +97,10 @@ class Chore(Protocol[Subject]):
         """The claim was lost: record what is true whoever holds it."""
         return
 
+    def lost(self, tx: Tx, subject: Subject, *, now: Instant) -> None:
+        """A claim expired: the result of its work was never recorded. It may be due again."""
+        return
+
     def clamp(self, tx: Tx, subject: Subject, *, now: Instant) -> Subject:
         """The clock went back: store facts from later than `now` as `now`. (Limiting them whenever the due time is
         derived would postpone it each time.)"""

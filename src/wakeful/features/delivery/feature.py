@@ -73,8 +73,7 @@ def plug(
     pings = Ping(store, clock, lambda: alerts.value, listener=listener)
     registry.on_change(ring_bell)
     return FeatureHooks(
-        alarms=[attempts],
-        chores=[IncidentLooks(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
+        chores=[attempts, IncidentLooks(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
         appliers=appliers,
         services=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
         on_silence=[partial(note_outage, terms=lambda: alerts.value)],
