@@ -79,11 +79,11 @@ async def delivered(world: World, *texts: str) -> None:
 
 
 async def until(world: World, is_so: Callable[[], object]) -> None:
-    for _ in range(100):
+    for _ in range(300):
         if is_so():
             return
         await world.sleep(SECOND)
-    raise AssertionError("it did not happen within 100 seconds")
+    raise AssertionError("it did not happen within 300 seconds")
 
 
 @virtual

@@ -17,9 +17,6 @@ from wakeful.ports.store import Alarm, Tx
 AT_ONCE_MAX: Final = 64
 """How much work of one kind this process performs at a time."""
 
-MARGIN: Final[Duration] = 15 * SECOND
-"""How long after the deadline of its work a claim expires."""
-
 LOOK_AGAIN: Final[Duration] = SECOND
 """How soon a subject is looked at again while earlier work of this process on it goes on."""
 
@@ -161,7 +158,7 @@ class ChoreAlarms:
         tx.alarms.set_many([Alarm(self.kind, self._chore.ref_of(subject), at, 1, None, 0)])
 
     def _until(self, now: Instant) -> Instant:
-        return now + self._chore.timeout + MARGIN
+        return now + self._chore.timeout + self._chore.margin
 
 
 def _key(chore: Chore[Any], subject: Any) -> tuple[int, Any]:

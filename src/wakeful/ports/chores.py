@@ -10,7 +10,7 @@ read or written for it, and its claim is kept in its own columns, where nodes of
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
-from wakeful.core.time.instants import Duration, Instant
+from wakeful.core.time.instants import SECOND, Duration, Instant
 from wakeful.ports.store import Tx
 
 Subject = TypeVar("Subject")
@@ -57,6 +57,11 @@ class Chore(Protocol[Subject]):
     def timeout(self) -> Duration:
         """When its work is cancelled."""
         ...
+
+    @property
+    def margin(self) -> Duration:
+        """How long after that its claim expires."""
+        return 30 * SECOND
 
     @property
     def is_single(self) -> bool:

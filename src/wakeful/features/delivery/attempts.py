@@ -83,6 +83,7 @@ class Attempts(Chore[Addressee]):
 
     kind = ALARM_DELIVERY
     timeout = MINUTE
+    margin = 15 * SECOND  # a person waits
     is_single = True
 
     def __init__(
