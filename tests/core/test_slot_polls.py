@@ -6,11 +6,9 @@ import pytest
 
 from wakeful.core.slot.polls import (
     STATS_EVERY,
-    claimed,
     pause,
     poll_due_at,
     polled,
-    recovered,
     stats_due_at,
     turned_back,
     was_read,
@@ -110,17 +108,9 @@ def test_reads_that_confirm_a_wake_do_not_count_for_polling() -> None:
     assert polled(looking, RULES, WRONG, began_at=T0 - 1, now=T0 + 5).quota_errors == 1
 
 
-def test_a_poll_that_is_under_way_rings_when_it_is_lost() -> None:
-    """And a new process does not wait for that."""
-    one = claimed(slot(poll_asked_at=T0), until=T0 + MINUTE)
-    assert poll_due_at(one, RULES, now=T0) == T0 + MINUTE
-    assert poll_due_at(recovered(one), RULES, now=T0) == T0
-
-
 def test_a_poll_asked_for_while_one_is_under_way_follows_it() -> None:
     """The one under way may have been answered before whatever made somebody ask."""
-    one = claimed(slot(poll_asked_at=T0 + 9), until=T0 + MINUTE)
-    one = polled(one, RULES, Reading(1, None), began_at=T0, now=T0 + 10)
+    one = polled(slot(poll_asked_at=T0 + 9), RULES, Reading(1, None), began_at=T0, now=T0 + 10)
     assert poll_due_at(one, RULES, now=T0 + 10) == T0 + 9
     one = polled(one, RULES, Reading(1, None), began_at=T0 + 11, now=T0 + 12)
     assert poll_due_at(one, RULES, now=T0 + 12) == T0 + 12 + 30 * MINUTE
@@ -173,7 +163,7 @@ def test_statistics_have_a_slower_pace_and_wait_for_a_reading() -> None:
 
 def test_a_clock_that_came_back_is_not_waited_for() -> None:
     """What was noted ahead happened now."""
-    one = turned_back(slot(polled_at=T0 + 99 * HOUR, poll_until=T0 + 99 * HOUR), now=T0)
+    one = turned_back(slot(polled_at=T0 + 99 * HOUR), now=T0)
     assert poll_due_at(one, RULES, now=T0) == T0
 
 

@@ -10,7 +10,7 @@ from wakeful import every
 from wakeful.core.delivery.retries import DeliveryLimits, retry_at, retry_delay
 from wakeful.core.refusals import Conflict, NotFound
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
-from wakeful.features.delivery.attempts import SENDS_MAX, Attempts
+from wakeful.engine.chores import AT_ONCE_MAX, ChoreAlarms
 from wakeful.ports.handlers import RingResult
 from wakeful.ports.outbox import ALARM_DELIVERY
 
@@ -360,7 +360,8 @@ async def test_the_ring_that_takes_the_last_room_says_that_it_is_full(world: Wor
     """What is due beyond it is not looked at until a send ends: no second ring only to find that there is no room."""
     app, people = await reachable(world, "phone", usual=20 * SECOND)
     rungs: list[RingResult] = []
-    (attempts,) = [one for one in app.parts.hooks.alarms if isinstance(one, Attempts)]
+    (attempts,) = [one for one in app.parts.hooks.alarms if one.kind == ALARM_DELIVERY]
+    assert isinstance(attempts, ChoreAlarms)
     ring = attempts.ring
 
     def heard(*args: Any, **given: Any) -> RingResult:
@@ -368,12 +369,12 @@ async def test_the_ring_that_takes_the_last_room_says_that_it_is_full(world: Wor
         return rungs[-1]
 
     attempts.ring = heard  # type: ignore[method-assign]
-    for n in range(SENDS_MAX + 6):
+    for n in range(AT_ONCE_MAX + 6):
         await app.people.send("hello", channel="phone", to=f"r{n}")
     await world.sleep("1s")
     taken = [rung for rung in rungs if rung.side_tasks]
-    assert sum(len(rung.side_tasks) for rung in taken) == SENDS_MAX
+    assert sum(len(rung.side_tasks) for rung in taken) == AT_ONCE_MAX
     assert list(taken[-1].full) == [ALARM_DELIVERY]
     await world.sleep("1m")
-    assert len(people["phone"].got) == SENDS_MAX + 6
-    assert people["phone"].under_way_max == SENDS_MAX
+    assert len(people["phone"].got) == AT_ONCE_MAX + 6
+    assert people["phone"].under_way_max == AT_ONCE_MAX

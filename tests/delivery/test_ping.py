@@ -9,7 +9,9 @@ from features.kit import World, virtual
 from patience import PATIENCE
 from wakeful import Wakeful
 from wakeful.core.delivery.alert_rules import AlertTerms
-from wakeful.core.time.instants import SECOND
+from wakeful.core.time.instants import DAY, HOUR, MINUTE, SECOND
+from wakeful.features.delivery.ping import SENT_AT
+from wakeful.ports.meta import Meta
 from wakeful.ports.outbox import ALARM_PING
 from wakeful.ports.store import Alarm, Tx
 
@@ -62,6 +64,7 @@ async def test_nothing_is_sent_while_something_is_overdue(world: World) -> None:
         now = world.now
 
         def ring(tx: Tx) -> int:
+            tx[Meta].set(SENT_AT, str(now - HOUR))
             tx.alarms.set_many(
                 [Alarm(ALARM_PING, 1, now, 1, None, 0), Alarm("schedule", 99, now - overdue_by, 1, None, 0)]
             )
@@ -72,3 +75,20 @@ async def test_nothing_is_sent_while_something_is_overdue(world: World) -> None:
         return await app.parts.store.write(ring)
 
     assert [await rung(30 * SECOND), await rung(61 * SECOND), await rung(0)] == [1, 0, 1]
+
+
+@virtual
+async def test_a_clock_that_was_ahead_does_not_delay_the_ping(world: World) -> None:
+    """What was sent in the future counts as sent now: the next one comes one interval later."""
+    app = await world.open(alerts=AlertTerms(ping="http://127.0.0.1:9/id", ping_every=MINUTE))
+    handler = next(one for one in app.parts.hooks.alarms if one.kind == ALARM_PING)
+
+    def turned_back(tx: Tx) -> list[int | None]:
+        tx[Meta].set(SENT_AT, str(world.now + DAY))
+        times: list[int | None] = []
+        for later in (0, 20 * SECOND):  # the second time changes nothing: it is stored
+            handler.turn_back(tx, now=world.now + later, after_id=0, limit=10)
+            times.append(tx.alarms.by_refs(ALARM_PING, [1])[1].due_at)
+        return times
+
+    assert await app.parts.store.write(turned_back) == [world.now + MINUTE] * 2

@@ -32,6 +32,19 @@ CALLERS: Final = {
 }
 """What may be called from where: functions by their module, methods by the name of what they are called on."""
 
+CHORES: Final = {
+    "ports.handlers.SideTask": {"engine.chores.ChoreAlarms._claim"},
+    "engine.chores.ChoreAlarms": {"app.bootstrap.assembling._handlers"},
+    "_chore.begin": {"engine.chores.ChoreAlarms._look"},
+    "_chore.end": {"engine.chores.ChoreAlarms._note"},
+    "_chore.late": {"engine.chores.ChoreAlarms._note"},
+    "_chore.clamp": {"engine.chores.ChoreAlarms.turn_back"},
+}
+"""The same for work that leaves no row in the ledger."""
+
+CLAIM_COLUMNS: Final = {"claimed_until", "poll_until", "stats_until", "poll_fence"}
+"""Where subjects of chores keep their claims; a subject that is given up gets another fence."""
+
 INSERTED_BY_ENGINE: Final = {"engine.claim_steps._write"}
 """Features insert requests and gaps, which do not start at once. In the engine, only a claim inserts runs."""
 
@@ -40,6 +53,27 @@ INSERTED_BY_ENGINE: Final = {"engine.claim_steps._write"}
 def test_a_run_starts_in_one_place(called: str) -> None:
     """A second one would be a second claim, with rules of its own."""
     assert _callers()[called] == CALLERS[called]
+
+
+@pytest.mark.parametrize("called", CHORES)
+def test_a_chore_is_claimed_in_one_place(called: str) -> None:
+    """A chore that makes side tasks itself would have a claim of its own."""
+    assert _callers()[called] == CHORES[called]
+
+
+def test_only_the_claim_of_a_chore_writes_its_columns() -> None:
+    """They change in `save_claim`, which only the engine calls, and with the key of a slot."""
+    writers = {caller for caller, name in _keywords() if name in CLAIM_COLUMNS}
+    assert writers == {
+        "core.slot.slot.with_key",
+        "features.delivery.attempts.Attempts.save_claim",
+        "features.quota.polls.Polls.save_claim",
+        "features.quota.polls.Statistics.save_claim",
+    }
+    callers = _callers()["_chore.save_claim"]
+    assert callers == {
+        f"engine.chores.ChoreAlarms.{name}" for name in ("_claim", "_look", "_note", "recover", "turn_back")
+    }
 
 
 def test_the_engine_inserts_runs_in_one_place() -> None:
@@ -59,6 +93,24 @@ def _callers() -> Mapping[str, set[str]]:
             names = _names(called)
             callers[known.get(names[0], names[0]) if len(names) == 1 else ".".join(names[-2:])].add(caller)
     return callers
+
+
+def _keywords() -> Iterator[tuple[str, str]]:
+    """The columns that `_replace` changes, and the functions that do it."""
+    for path in SOURCE.rglob("*.py"):
+        module = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        yield from _replaced(ast.parse(path.read_text("utf-8")), module)
+
+
+def _replaced(node: ast.AST, inside: str) -> Iterator[tuple[str, str]]:
+    for child in ast.iter_child_nodes(node):
+        match child:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+                yield from _replaced(child, f"{inside}.{name}")
+                continue
+            case ast.Call(func=ast.Attribute(attr="_replace"), keywords=keywords):
+                yield from ((inside, keyword.arg) for keyword in keywords if keyword.arg is not None)
+        yield from _replaced(child, inside)
 
 
 def _known(tree: ast.Module, module: str) -> Iterator[tuple[str, str]]:

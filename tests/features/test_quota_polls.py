@@ -423,3 +423,23 @@ async def test_a_stored_slot_that_cannot_be_read_harms_only_itself(world: World)
     assert "GONE_FOR_GOOD" in slot["statusReason"]
     assert (await opened.slot())["warm"]
     assert instant("01-01 00:00:00") < world.now
+
+
+@virtual
+async def test_a_node_without_a_slot_leaves_its_chores_to_others(world: World) -> None:
+    """Its settings do not have the slot. When they do, or on a node whose settings do, both go on within a minute."""
+    shop = Shop(world)
+    shop.has_statistics = True
+    account = shop.account("sk-main")
+    account.warm("600h")
+    given = config(world, {"main": {}})
+    opened = await open_quota(world, shop, given)
+    await world.sleep("1m")
+    opened.quota.registry.change(config(world, {}))
+    polls, statistics = len(account.reads), account.stats
+    await world.sleep("5h")
+    assert (len(account.reads), account.stats) == (polls, statistics)
+    opened.quota.registry.change(given)
+    await world.sleep("2m")
+    assert len(account.reads) > polls
+    assert account.stats > statistics

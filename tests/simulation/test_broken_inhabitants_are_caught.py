@@ -19,9 +19,10 @@ from wakeful.core.slot.slot import Slot
 from wakeful.core.time.instants import DAY, HOUR, MINUTE, Instant
 from wakeful.core.workflow import rules as workflow_rules
 from wakeful.core.workflow.rows import HandlerRun
+from wakeful.engine.chores import ChoreAlarms
 from wakeful.features.delivery import attempts as attempts_module
 from wakeful.features.delivery import queue
-from wakeful.features.delivery.attempts import Attempts
+from wakeful.features.delivery.attempts import Attempt, Attempts
 from wakeful.features.heartbeat import alarms as heartbeat_alarms
 from wakeful.features.heartbeat import runs as heartbeat_runs
 from wakeful.features.heartbeat import state as standing
@@ -58,29 +59,30 @@ SLEEPERS = replace(
 
 def nobody_claims(patch: Patch) -> None:
     """A letter that is under way is sent by whoever looks next."""
-    patch.setattr(attempts_module, "CLAIM", 0)
+    patch.setattr(ChoreAlarms, "_until", lambda _, now: now)
 
 
 def claims_end_with_the_wall(patch: Patch) -> None:
     """A clock that is moved while a letter is under way sends it again."""
-    patch.setattr(Attempts, "_is_ours", lambda *_: False)
-    patch.setattr(Attempts, "_is_sending_to", lambda *_: False)  # it would wait for its own send all the same
+    patch.setattr(ChoreAlarms, "_is_ours", lambda *_: False)
+    patch.setattr(ChoreAlarms, "_is_busy", lambda *_: False)  # it would wait for its own send all the same
 
 
 def sends_without_a_claim_are_forgotten(patch: Patch) -> None:
     """A node that slept past its claim sends the next letter while its own is still under way."""
-    patch.setattr(Attempts, "_is_sending_to", lambda *_: False)
+    patch.setattr(ChoreAlarms, "_is_busy", lambda *_: False)
 
 
 def arrivals_are_not_noted(patch: Patch) -> None:
     """What arrived is noted like what did not."""
-    note = Attempts._note
+    end = Attempts.end
 
-    def unnoted(self: Attempts, *given: Any) -> None:
-        outcome = Unsent("who knows") if isinstance(given[3], Sent) else given[3]
-        note(self, *given[:3], outcome, *given[4:])
+    def unnoted(self: Attempts, tx: Tx, subject: Addressee, result: Attempt, *, now: Instant) -> None:
+        outcome = Unsent("who knows") if isinstance(result.outcome, Sent) else result.outcome
+        end(self, tx, subject, result._replace(outcome=outcome), now=now)
 
-    patch.setattr(Attempts, "_note", unnoted)
+    patch.setattr(Attempts, "end", unnoted)
+    patch.setattr(Attempts, "late", lambda *_, **__: None)
 
 
 def newest_first(patch: Patch) -> None:
@@ -149,17 +151,19 @@ def everyone_is_told_the_same_twice(patch: Patch) -> None:
 
 def a_delivery_without_an_alarm(patch: Patch) -> None:
     """What waits for its next attempt is not rung for."""
-    rings_at = queue.rings_at
+    due_at = queue.due_at
 
-    def never(addressee: Addressee, head: Delivery | None) -> Instant | None:
-        return None if head is not None and head.attempts and not addressee.claimed_until else rings_at(addressee, head)
+    def never(tx: Tx, addressee: Addressee) -> Instant | None:
+        head = tx[Deliveries].head(addressee.addressee_id)
+        return None if head is not None and head.attempts else due_at(tx, addressee)
 
-    patch.setattr(queue, "rings_at", never)
+    patch.setattr(queue, "due_at", never)
+    patch.setattr(attempts_module, "due_at", never)
 
 
 def the_clock_came_back_unnoticed(patch: Patch) -> None:
     """What was to be tried on a clock that was ahead waits until the clock is there again."""
-    patch.setattr(Attempts, "_pull_back_times", lambda *_: None)
+    patch.setattr(Attempts, "clamp", lambda _, __, subject, **___: subject)
 
 
 # -- the heartbeat ----------------------------------------------------------------------------------------------------
@@ -285,7 +289,7 @@ def never_woken(patch: Patch) -> None:
 
 def polled_when_asked(patch: Patch) -> None:
     """The quota is read when somebody asks for it, and never by itself."""
-    patch.setattr(rows, "poll_due_at", lambda slot, *_, **__: slot.poll_until or slot.poll_asked_at)
+    patch.setattr(rows, "poll_due_at", lambda slot, *_, **__: slot.poll_asked_at)
 
 
 def unsent_wakes_wait_ever_longer(patch: Patch) -> None:

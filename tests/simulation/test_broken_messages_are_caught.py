@@ -23,7 +23,7 @@ from wakeful.features.schedules import replies
 from wakeful.ports.channel import IncomingMessage
 from wakeful.ports.heartbeats import WaitingEvents
 from wakeful.ports.meta import Meta
-from wakeful.ports.outbox import Addressee, Delivery
+from wakeful.ports.outbox import Delivery
 from wakeful.ports.store import SystemEvent, Tx
 from worlds import heartbeat_laws
 from worlds.faults import Climate
@@ -98,9 +98,9 @@ def missing_channels_are_not_reported(patch: Patch) -> None:
     """What is for a channel that is not there waits in silence."""
     miss = Attempts._miss
 
-    def silent(self: Attempts, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> None:
+    def silent(self: Attempts, tx: Tx, head: Delivery, now: Instant) -> Instant:
         patch.setattr(self, "_apply", lambda *_: None)
-        miss(self, tx, row, head, now)
+        return miss(self, tx, head, now)
 
     patch.setattr(Attempts, "_miss", silent)
 
@@ -108,8 +108,9 @@ def missing_channels_are_not_reported(patch: Patch) -> None:
 def missing_channels_end_their_letters(patch: Patch) -> None:
     """What is for a channel that is not there is given up at once."""
 
-    def give_up(self: Attempts, tx: Tx, _: Addressee, head: Delivery, now: Instant) -> None:
+    def give_up(self: Attempts, tx: Tx, head: Delivery, now: Instant) -> Instant:
         self._dead_letter(tx, head, "there is no such channel", now)
+        return now
 
     patch.setattr(Attempts, "_miss", give_up)
 

@@ -58,11 +58,11 @@ def errors_are_not_counted(patch: Patch) -> None:
 def opened_and_not_reported(patch: Patch) -> None:
     """An incident opens, and when its alarm rings nothing is said."""
 
-    def silent(_: watching.IncidentAlarms, tx: Tx, name: str, **__: Any) -> None:
+    def silent(_: watching.IncidentLooks, tx: Tx, name: str, **__: Any) -> None:
         for row in tx[Incidents].lock_open([name]).values():
             watching.put(tx, row, Step(row._replace(look_at=None)))
 
-    patch.setattr(watching.IncidentAlarms, "_report", silent)
+    patch.setattr(watching.IncidentLooks, "_report", silent)
 
 
 def reported_and_nobody_told(patch: Patch) -> None:
@@ -96,7 +96,7 @@ def instants_ahead_of_the_clock_are_waited_for(patch: Patch) -> None:
 
 def alarms_of_a_clock_that_was_ahead(patch: Patch) -> None:
     """A clock that comes back leaves reports waiting for the time it said."""
-    patch.setattr(watching.IncidentAlarms, "turn_back", lambda *_, **__: None)
+    patch.setattr(watching.IncidentLooks, "clamp", lambda _, __, row, **___: row)
 
 
 FIRST_SEEDS: dict[Callable[[Patch], None], int] = {

@@ -19,6 +19,7 @@ from wakeful.core.schedule.policies import OnCrash
 from wakeful.core.schedule.upcoming import Upcoming
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.ports.action import Action, EndOrphan, Fire, RunAccess, Withholds
+from wakeful.ports.chores import Chore
 from wakeful.ports.claims import Batch, Claim
 from wakeful.ports.store import Tx
 
@@ -270,6 +271,7 @@ class FeatureHooks(NamedTuple):
     """What one feature plugs into the kernel. Features never import each other: they are connected here."""
 
     alarms: Sequence[AlarmHandler] = ()
+    chores: Sequence[Chore[Any]] = ()
     keepers: Sequence[RunKeeper] = ()
     actions: Mapping[type[Any], Action] = MappingProxyType({})
     appliers: Appliers = MappingProxyType({})

@@ -13,6 +13,7 @@ from wakeful.app.bootstrap.parts import FeatureContext, Parts, Setup
 from wakeful.core.run.effects import Prove, Replan
 from wakeful.core.schedule.actions import Call, Command, Dispatch, Http, Prompt
 from wakeful.core.schedule.pre_check import CheckSpec
+from wakeful.engine.chores import ChoreAlarms
 from wakeful.engine.engine import Engine
 from wakeful.engine.membership import Identity
 from wakeful.engine.this_node import ThisNode
@@ -39,7 +40,7 @@ from wakeful.observe.eventing_store import EventingStore, Guarded
 from wakeful.observe.fan_out import FanOut
 from wakeful.ports.action import Action, EndOrphan, Fire
 from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import EngineHooks, FeatureHooks, NoAccounts
+from wakeful.ports.handlers import AlarmHandler, EngineHooks, FeatureHooks, NoAccounts
 from wakeful.ports.live import Live
 from wakeful.ports.meta import Meta
 from wakeful.ports.ownerships import Ownerships
@@ -203,7 +204,7 @@ def _hooks(
     performed = {**context.actions, **merged(plug.actions for plug in plugs)}
     terms = context.terms
     return EngineHooks(
-        alarms=[alarms, *(handler for plug in plugs for handler in plug.alarms), BackfillAlarms()],
+        alarms=[alarms, *(handler for plug in plugs for handler in _handlers(plug, context)), BackfillAlarms()],
         keepers={KIND: runs} | {keeper.kind: keeper for plug in plugs for keeper in plug.keepers},
         actions=performed if setup.replaced is None else setup.replaced(performed),
         appliers=appliers,
@@ -219,6 +220,10 @@ def _hooks(
         accounts=next((plug.accounts for plug in plugs if plug.accounts is not None), NoAccounts()),
         **({} if run_tokens is None else {"run_access": run_tokens.access}),
     )
+
+
+def _handlers(plug: FeatureHooks, context: FeatureContext) -> list[AlarmHandler]:
+    return [*plug.alarms, *(ChoreAlarms(chore, context.clock) for chore in plug.chores)]
 
 
 async def _session_of(store: Store, fire: Fire) -> str | None:

@@ -29,11 +29,9 @@ STATS_EVERY: Final[Duration] = 2 * HOUR
 
 
 def poll_due_at(slot: Slot, rules: SlotRules, *, now: Instant) -> Instant | None:
-    """When the alarm of the poll side rings; None: not until something else happens."""
+    """When the quota is read next, unless it is being read; None: not until something else happens."""
     if not rules.is_polled:
         return None
-    if slot.poll_until is not None:
-        return slot.poll_until  # in progress
     if slot.poll_asked_at is not None:
         return slot.poll_asked_at
     if not is_on(slot, rules):
@@ -56,16 +54,9 @@ def pause(slot: Slot, rules: SlotRules, *, now: Instant) -> Duration:
 
 def stats_due_at(slot: Slot, rules: SlotRules) -> Instant | None:
     """When statistics are read: not before the quota could be read."""
-    if slot.stats_until is not None:
-        return slot.stats_until
     if not is_on(slot, rules) or slot.read_at is None or slot.error is not None:
         return None
     return slot.read_at if slot.stats_at is None else slot.stats_at + max(STATS_EVERY, rules.poll)
-
-
-def claimed(slot: Slot, *, until: Instant) -> Slot:
-    """The slot with a poll in progress."""
-    return slot._replace(poll_until=until, poll_fence=slot.poll_fence + 1)
 
 
 def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) -> Slot:
@@ -91,7 +82,7 @@ def was_read(slot: Slot, rules: SlotRules, reading: Reading, *, now: Instant) ->
 def polled(slot: Slot, rules: SlotRules, reading: Reading | ReadFailure, *, began_at: Instant, now: Instant) -> Slot:
     """The slot after a poll. The first one after a start also decides whether the initial wake is needed."""
     is_for_wake = is_read_for_wake(slot, began_at)
-    slot = slot._replace(polled_at=now, poll_until=None)
+    slot = slot._replace(polled_at=now)
     if slot.poll_asked_at is not None and slot.poll_asked_at <= began_at:
         slot = slot._replace(poll_asked_at=None)
     if isinstance(reading, Reading):
@@ -106,11 +97,6 @@ def polled(slot: Slot, rules: SlotRules, reading: Reading | ReadFailure, *, bega
     return slot
 
 
-def recovered(slot: Slot) -> Slot:
-    """After the process that was reading is gone: what was in progress is due now."""
-    return slot._replace(poll_until=None, stats_until=None)
-
-
 def turned_back(slot: Slot, *, now: Instant) -> Slot:
     """After the clock was ahead and went back: later times are set to now, and checked again."""
 
@@ -121,9 +107,7 @@ def turned_back(slot: Slot, *, now: Instant) -> Slot:
         read_at=until_now(slot.read_at),
         polled_at=until_now(slot.polled_at),
         poll_asked_at=now,
-        poll_until=until_now(slot.poll_until),
         stats_at=until_now(slot.stats_at),
-        stats_until=until_now(slot.stats_until),
         initial_at=until_now(slot.initial_at),
         unreachable_since=until_now(slot.unreachable_since),
     )

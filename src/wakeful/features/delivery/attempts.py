@@ -1,10 +1,9 @@
-"""Delivery attempts: the alarms of addressees, and the result of each send.
+"""Delivery attempts: a chore of each addressee, and the result of each send.
 
-A claim is written before anything else: the fence is incremented, and the alarm moves to the end of the claim. The
-`sending` mark follows right before the channel is called, and counts the attempt: a process that ended before it has
-sent nothing, so its claim is no attempt (`core.delivery.retries`). The channel's result is recorded only under that
-fence, with one exception: that a message arrived is true regardless of the fence, and recording it spares the person a
-second copy.
+The claim is written before anything else (`engine.chores`). The `sending` mark follows right before the channel is
+called, and counts the attempt: a process that ended before it has sent nothing, so its claim is no attempt
+(`core.delivery.retries`). The channel's result is recorded only under that claim, with one exception: that a message
+arrived is true whoever holds the claim, and recording it spares the person a second copy.
 
 When several nodes share a store, a channel may exist on only some of them: each node has its own settings, and a
 channel registered by a program exists only in that program. A node without the channel leaves due deliveries to the
@@ -13,9 +12,9 @@ another channel to send the alert through. If there is no such node either, the 
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final, Literal, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from wakeful.core.delivery.retries import (
     STEADY_AFTER,
@@ -29,29 +28,24 @@ from wakeful.core.delivery.retries import (
 from wakeful.core.run.effects import Alert, Effect, Recovered
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant, format_duration
 from wakeful.features.delivery.incidents import has_usable, of_channel
-from wakeful.features.delivery.queue import report, set_alarm
+from wakeful.features.delivery.queue import claim_of, due_at, report
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.features.delivery.text import undelivered
 from wakeful.integrations.net.exchange import within
 from wakeful.integrations.system.text import one_line
 from wakeful.ports import events
 from wakeful.ports.channel import Channel, Outcome, OutgoingMessage, Preparable, Refused, Sent, Unsent
+from wakeful.ports.chores import Chore, ChoreClaim, Left, StillHeld, Work
 from wakeful.ports.clock import Clock
 from wakeful.ports.event import EventKind
 from wakeful.ports.event_data import DeliveryChanged
-from wakeful.ports.handlers import Note, RingResult, SideTask
 from wakeful.ports.live import Live
 from wakeful.ports.outbox import ALARM_DELIVERY, Addressee, Addressees, Deliveries, Delivery
 from wakeful.ports.store import Store, StoreUnavailable, Tx
 
 log = logging.getLogger("wakeful.delivery")
 
-SENDS_MAX: Final = 64
-"""The maximum number of concurrent sends in this process."""
-
 SEND_WITHIN: Final[Duration] = 50 * SECOND
-ERRAND_WITHIN: Final[Duration] = MINUTE
-CLAIM: Final[Duration] = 75 * SECOND
 MISSING_WAIT: Final[Duration] = 30 * SECOND
 """How soon a missing channel is checked again."""
 
@@ -76,16 +70,21 @@ _STEPS_MAX: Final = 100  # deliveries of one addressee that are dead-lettered in
 Traced: TypeAlias = Callable[[OutgoingMessage], Awaitable[OutgoingMessage]]
 """Adds the `traceparent` of a delivery whose run is traced."""
 
-Left: TypeAlias = Literal["left"]
-LEFT: Final[Left] = "left"
-"""The due delivery is left alone: another node may have the channel, or this one is still sending to the addressee."""
+
+class Attempt(NamedTuple):
+    """What became of a send."""
+
+    delivery_id: int
+    outcome: Outcome | None  # None: it was not sent
 
 
-class Attempts:
-    """Handles the alarms of addressees."""
+class Attempts(Chore[Addressee]):
+    """Sends deliveries; an addressee gets them one after another."""
 
     kind = ALARM_DELIVERY
-    brings_runs = False
+    timeout = MINUTE
+    margin = 15 * SECOND  # a person waits
+    is_single = True
 
     def __init__(
         self,
@@ -107,10 +106,6 @@ class Attempts:
         self._apply = apply
         self._traced = traced
         self._is_alone = is_alone  # no other node can be alive
-        # Claims of this process and when they expire, in monotonic time: what it has in flight. A wall clock that is
-        # set, or a suspend, ends no claim, because the send continues. Recorded when a claim is made, although
-        # that commit may fail, because the next claim may be made before the first send starts; a failed one expires.
-        self._claims: dict[tuple[int, int], int] = {}
         self._left_over = 0  # deliveries up to this id existed before this process
         self._recovered_by: Instant = 0
         self._started_at: Instant = 0
@@ -121,90 +116,71 @@ class Attempts:
         self._started_at = now
         self._recovered_by = now + self._limits.value.recovery_budget
 
-    # --- alarms ------------------------------------------------------------------------------------------------------
+    # --- the chore ---------------------------------------------------------------------------------------------------
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
-        monotonic = self._clock.read().monotonic
-        for claim, until in list(self._claims.items()):
-            if until <= monotonic:
-                self._claims.pop(claim, None)
-        room = min(SENDS_MAX - len(self._claims), limit)
-        if room <= 0:
-            return RingResult((), 0, full=[ALARM_DELIVERY])
-        rows = tx[Addressees].due(now=due_by, limit=room)
-        looks = [self._look(tx, row, now) for row in rows]
-        side_tasks = [look for look in looks if isinstance(look, SideTask)]
-        is_left = LEFT in looks
-        is_full = len(rows) == room < limit or is_left
-        return RingResult(
-            (),
-            len(rows) - looks.count(LEFT),
-            side_tasks,
-            full=[ALARM_DELIVERY] if is_full else (),
-            again_at=now + LEFT_LOOK if is_left else None,
-        )
+    def due(self, tx: Tx, *, now: Instant, limit: int) -> Sequence[Addressee]:
+        return tx[Addressees].due(now=now, limit=limit)
 
-    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        rows = tx[Addressees].page(after_id=after_id, limit=limit)
-        for row in rows:
-            self._pull_back_times(tx, row, now)
-        return rows[-1].addressee_id if len(rows) == limit else None
+    def page(self, tx: Tx, *, after_id: int, limit: int) -> Sequence[Addressee]:
+        return tx[Addressees].page(after_id=after_id, limit=limit)
 
-    def recover(self, tx: Tx, *, now: Instant) -> None:
-        after_id = 0
-        while rows := tx[Addressees].page(after_id=after_id, limit=500):
-            after_id = rows[-1].addressee_id
-            for row in rows:
-                if row.claimed_until is not None and not self._is_ours(row):
-                    self._free(tx, row)
+    def lock(self, tx: Tx, ref: int) -> Addressee | None:
+        return tx[Addressees].lock([ref]).get(ref)
 
-    # --- one addressee -----------------------------------------------------------------------------------------------
+    def ref_of(self, subject: Addressee) -> int:
+        return subject.addressee_id
 
-    def _pull_back_times(self, tx: Tx, row: Addressee, now: Instant) -> None:
-        """Its times were computed on a clock that was ahead: pull them back so that nothing waits longer."""
-        if row.claimed_until is not None:
-            row = row._replace(claimed_until=min(row.claimed_until, now + CLAIM))
-            tx[Addressees].save(row)
-        head = tx[Deliveries].head(row.addressee_id)
+    def claim_of(self, subject: Addressee) -> ChoreClaim:
+        return claim_of(subject)
+
+    def save_claim(self, tx: Tx, subject: Addressee, until: Instant | None, *, is_new: bool) -> Addressee:
+        subject = subject._replace(fence=subject.fence + is_new, claimed_until=until)
+        tx[Addressees].save(subject)
+        return subject
+
+    def due_at(self, tx: Tx, subject: Addressee, *, now: Instant) -> Instant | None:
+        return due_at(tx, subject)
+
+    def clamp(self, tx: Tx, subject: Addressee, *, now: Instant) -> Addressee:
+        """Nothing waits longer than it would from now: neither the first in line nor those behind it."""
+        head = tx[Deliveries].head(subject.addressee_id)
         if head is not None:
-            tx[Deliveries].hurry(row.addressee_id, now=now)  # the ones behind it too: each becomes first in line
+            tx[Deliveries].hurry(subject.addressee_id, now=now)
             soon = min(head.next_attempt_at or now, now + retry_delay(head.attempts))
             tx[Deliveries].save(head._replace(next_attempt_at=soon))
-        set_alarm(tx, row)
+        return subject
 
-    def _look(self, tx: Tx, row: Addressee, now: Instant) -> SideTask | Left | None:
-        """Claim the first delivery in line, correct the alarm, or leave both alone."""
+    def begin(self, tx: Tx, subject: Addressee, *, now: Instant) -> Work | Left | Instant | None:
+        """Send the first delivery in line; those before it are given up, and one whose channel is missing waits."""
         for _ in range(_STEPS_MAX):
-            head = tx[Deliveries].head(row.addressee_id)
-            if head is None or (row.claimed_until or 0) > now:
+            head = tx[Deliveries].head(subject.addressee_id)
+            if head is None:
                 break
-            if row.claimed_until is not None and self._is_ours(row):  # the clock was set; the send continues
-                row = row._replace(claimed_until=now + CLAIM)
-                tx[Addressees].save(row)
-                break
-            if row.claimed_until is not None:  # its result was never recorded: if it was marked, it counts
-                row = row._replace(claimed_until=None)
-                tx[Addressees].save(row)
-                head = head._replace(next_attempt_at=now)
-                tx[Deliveries].save(head)
             reason = self._reason_to_give_up(head, now)
             if reason is not None:
                 self._dead_letter(tx, head, reason, now)
-                continue
-            if (head.next_attempt_at or 0) > now:
+            elif (head.next_attempt_at or 0) > now:
                 break
-            return self._begin(tx, row, head, now)
-        set_alarm(tx, row)
-        return None
+            else:
+                return self._begin(tx, head, now)
+        return due_at(tx, subject)
 
-    def _is_ours(self, row: Addressee) -> bool:
-        """Whether this process holds the claim and is still sending."""
-        return (row.addressee_id, row.fence) in self._claims
+    def end(self, tx: Tx, subject: Addressee, result: Attempt, *, now: Instant) -> None:
+        head = tx[Deliveries].get(result.delivery_id)
+        if result.outcome is not None and head is not None and head.status == "pending":
+            self._settle(tx, head, result.outcome, now)
 
-    def _is_sending_to(self, row: Addressee) -> bool:
-        """Whether a send of this process is in progress although it lost the claim: it was frozen or suspended until
-        after the claim had expired, and another node took it. Claims above the row's fence were not committed."""
-        return any(to == row.addressee_id and fence <= row.fence for to, fence in self._claims)
+    def late(self, tx: Tx, subject: Addressee, result: Attempt, *, now: Instant) -> None:
+        if isinstance(result.outcome, Sent):
+            self.end(tx, subject, result, now=now)
+
+    def lost(self, tx: Tx, subject: Addressee, *, now: Instant) -> None:
+        """It waits since now: whichever node has the channel gets the whole `MISSING_GRACE` again."""
+        head = tx[Deliveries].head(subject.addressee_id)
+        if head is not None and (head.next_attempt_at or 0) < now:
+            tx[Deliveries].save(head._replace(next_attempt_at=now))
+
+    # --- the first in line -------------------------------------------------------------------------------------------
 
     def _reason_to_give_up(self, head: Delivery, now: Instant) -> str | None:
         """Why the delivery is dead-lettered without another attempt."""
@@ -215,49 +191,33 @@ class Attempts:
             return head.last_error or "the process ended during its last attempt"
         return None
 
-    def _begin(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> SideTask | Left | None:
+    def _begin(self, tx: Tx, head: Delivery, now: Instant) -> Work | Left | Instant:
         channel = self._registry.get(head.channel)
         if channel is None:
-            if self._may_be_elsewhere(tx, head, now):
-                set_alarm(tx, row)
-                return LEFT
-            self._miss(tx, row, head, now)
-            return None
+            return Left(now + LEFT_LOOK) if self._may_be_elsewhere(tx, head, now) else self._miss(tx, head, now)
         if head.delivery_id <= self._left_over and self._recovered_by <= now < self._recovered_by + DEFERRED_BY:
-            moved = head._replace(next_attempt_at=self._recovered_by + DEFERRED_BY)
-            tx[Deliveries].save(moved)
-            set_alarm(tx, row)
-            _report(tx, events.DELIVERY_DEFERRED, moved)
-            return None
-        if self._is_sending_to(row):  # the end of that send rings the bell
-            set_alarm(tx, row)
-            return LEFT
-        if self._is_held_back(tx, row, head, now):
-            return None
-        row = row._replace(fence=row.fence + 1, claimed_until=now + CLAIM)
-        head = head._replace(unsent_claims=head.unsent_claims + 1)
-        tx[Addressees].save(row)
-        tx[Deliveries].save(head)
-        set_alarm(tx, row)
-        self._claims[row.addressee_id, row.fence] = self._clock.read().monotonic + CLAIM
-        perform = partial(self._perform, channel, self._message(head), row, head.delivery_id)
-        return SideTask(f"delivery {head.delivery_id}", perform, ERRAND_WITHIN)
+            return self._defer(tx, head, self._recovered_by + DEFERRED_BY)
+        steady = steady_at(head.unsent_claims, started_at=self._started_at, now=now)
+        if steady is not None:
+            return self._defer(tx, head._replace(last_error=self._held_back(head)), steady)
+        tx[Deliveries].save(head._replace(unsent_claims=head.unsent_claims + 1))
+        perform = partial(self._perform, channel, self._message(head), head.delivery_id)
+        return Work(f"delivery {head.delivery_id}", perform)
 
-    def _is_held_back(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> bool:
-        """Whether the processes before this one ended in a row before they could send it, and this one is young."""
-        until = steady_at(head.unsent_claims, started_at=self._started_at, now=now)
-        if until is None:
-            return False
-        error = (
+    def _defer(self, tx: Tx, head: Delivery, until: Instant) -> Instant:
+        moved = head._replace(next_attempt_at=until)
+        tx[Deliveries].save(moved)
+        _report(tx, events.DELIVERY_DEFERRED, moved)
+        return min(until, moved.expires_at)
+
+    def _held_back(self, head: Delivery) -> str:
+        """Why it waits: the processes before this one ended in a row before they could send it, and this one is
+        young."""
+        return (
             f"the process ended {head.unsent_claims} times in a row before this was sent, so it waits until the "
             f"process has been up for {format_duration(STEADY_AFTER)}; "
             f"to send it now: wakeful outbox retry {self._public_id(head)}"
         )
-        moved = head._replace(next_attempt_at=until, last_error=error)
-        tx[Deliveries].save(moved)
-        set_alarm(tx, row)
-        _report(tx, events.DELIVERY_DEFERRED, moved)
-        return True
 
     def _may_be_elsewhere(self, tx: Tx, head: Delivery, now: Instant) -> bool:
         """Whether another live node may have the channel, or one to report it missing, and has not had time yet."""
@@ -268,18 +228,18 @@ class Attempts:
             return False
         return sum(node.voided_at is None and node.lease_until > now for node in tx.nodes.all()) > 1
 
-    def _miss(self, tx: Tx, row: Addressee, head: Delivery, now: Instant) -> None:
+    def _miss(self, tx: Tx, head: Delivery, now: Instant) -> Instant:
         """Its channel is missing: it waits until the channel is back, or until the delivery is too old."""
         who = "there is no" if self._is_alone else "no running node has a"
         error = f"{who} channel {head.channel!r}; add [channels.{head.channel}], register it, or discard this delivery"
         moved = head._replace(next_attempt_at=now + MISSING_WAIT, last_error=error)
         tx[Deliveries].save(moved)
-        set_alarm(tx, row)
         if head.last_error != error:
             _report(tx, events.DELIVERY_MISSING, moved)
         # A delivery queued in the future is not known to be new: the clock was set back since.
         if not 0 <= now - head.enqueued_at < MISSING_GRACE:
             self._apply(tx, Alert(of_channel(head.channel), error), now)
+        return min(now + MISSING_WAIT, moved.expires_at)
 
     def _message(self, head: Delivery) -> OutgoingMessage:
         return OutgoingMessage(
@@ -296,20 +256,12 @@ class Attempts:
     # --- sending -----------------------------------------------------------------------------------------------------
 
     async def _perform(
-        self, channel: Channel, message: OutgoingMessage, row: Addressee, delivery_id: int
-    ) -> Note | None:
-        place = row.addressee_id, row.fence
-        try:
-            message = message if self._traced is None else await self._traced(message)
-            await self._prepare(channel)
-            if not await self._marked(partial(self._mark, *place, delivery_id)):
-                self._claims.pop(place, None)
-                return None
-            outcome = await self._send(channel, message)
-        except BaseException:  # nothing is under way here: the claim expires
-            self._claims.pop(place, None)
-            raise
-        return partial(self._note, *place, delivery_id, outcome, self._clock.read().now)
+        self, channel: Channel, message: OutgoingMessage, delivery_id: int, still_held: StillHeld
+    ) -> Attempt:
+        message = message if self._traced is None else await self._traced(message)
+        await self._prepare(channel)
+        may_be_sent = await self._marked(partial(self._mark, still_held, delivery_id))
+        return Attempt(delivery_id, await self._send(channel, message) if may_be_sent else None)
 
     async def _prepare(self, channel: Channel) -> None:
         if isinstance(channel, Preparable):
@@ -325,14 +277,12 @@ class Attempts:
             except StoreUnavailable:
                 await self._clock.sleep(SECOND)
 
-    def _mark(self, addressee_id: int, fence: int, delivery_id: int, tx: Tx) -> bool:
+    def _mark(self, still_held: StillHeld, delivery_id: int, tx: Tx) -> bool:
         """Record that it is being sent, which counts the attempt; False if it may not be sent any more."""
-        row = tx[Addressees].lock([addressee_id]).get(addressee_id)
-        if row is None or row.fence != fence or row.claimed_until is None:
+        if still_held(tx) is None:
             return False
         head = tx[Deliveries].get(delivery_id)
         if head is None or head.status != "pending":
-            self._free(tx, row)
             return False
         if head.unsent_claims:  # otherwise it was marked, and the answer of that commit was lost
             tx[Deliveries].save(head._replace(attempts=head.attempts + 1, unsent_claims=0))
@@ -346,19 +296,6 @@ class Attempts:
         except Exception as error:  # a failing channel must not affect the others (L9)
             log.debug("channel %s failed", message.channel, exc_info=True)
             return Unsent(one_line(f"{type(error).__name__}: {error}"))
-
-    def _note(self, addressee_id: int, fence: int, delivery_id: int, outcome: Outcome, now: Instant, tx: Tx) -> None:
-        """Record the result."""
-        self._claims.pop((addressee_id, fence), None)
-        row = tx[Addressees].lock([addressee_id]).get(addressee_id)
-        if row is None:
-            return
-        head = tx[Deliveries].get(delivery_id)
-        is_ours = row.fence == fence and row.claimed_until is not None
-        if head is not None and head.status == "pending" and (is_ours or isinstance(outcome, Sent)):
-            self._settle(tx, head, outcome, now)
-        if is_ours:
-            self._free(tx, row)
 
     def _settle(self, tx: Tx, head: Delivery, outcome: Outcome, now: Instant) -> None:
         match outcome:
@@ -384,12 +321,6 @@ class Attempts:
         tx[Deliveries].save(moved)
         _report(tx, events.DELIVERY_DEAD, moved)
         self._apply(tx, Alert(of_channel(head.channel), undelivered(moved, self._public_id(head))), now)
-
-    def _free(self, tx: Tx, row: Addressee) -> None:
-        """Release the claim: the delivery now first in line may be tried."""
-        row = row._replace(claimed_until=None)
-        tx[Addressees].save(row)
-        set_alarm(tx, row)
 
 
 def _report(tx: Tx, event: EventKind[DeliveryChanged], row: Delivery) -> None:

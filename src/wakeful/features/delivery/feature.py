@@ -15,11 +15,11 @@ from wakeful.core.schedule.definition import Definition, DeliverTo, addressees_o
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.delivery.attempts import Attempts
 from wakeful.features.delivery.commands import check_channel
-from wakeful.features.delivery.incident_watch import Explain, IncidentAlarms, observe, plainly
+from wakeful.features.delivery.incident_watch import Explain, IncidentLooks, observe, plainly
 from wakeful.features.delivery.incidents import IncidentReporter, alert, recovered
 from wakeful.features.delivery.listening import ChannelListeners
 from wakeful.features.delivery.outages import look_at_outage, note_outage
-from wakeful.features.delivery.ping import PingAlarms
+from wakeful.features.delivery.ping import Ping
 from wakeful.features.delivery.queue import deliver
 from wakeful.features.delivery.registry import ChannelRegistry
 from wakeful.ports.channel import OutgoingMessage
@@ -70,10 +70,10 @@ def plug(
         is_alone=store.is_exclusive,
         traced=DeliveryTraces(store, store_id, is_traced).add,
     )
-    pings = PingAlarms(store, clock, lambda: alerts.value, listener=listener)
+    pings = Ping(store, clock, lambda: alerts.value, listener=listener)
     registry.on_change(ring_bell)
     return FeatureHooks(
-        alarms=[attempts, IncidentAlarms(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
+        chores=[attempts, IncidentLooks(store, clock, reporter, explain=explain, outage=look_at_outage), pings],
         appliers=appliers,
         services=[_Recovery(store, clock, attempts), ChannelListeners(store, clock, registry, apply, ring_bell), pings],
         on_silence=[partial(note_outage, terms=lambda: alerts.value)],

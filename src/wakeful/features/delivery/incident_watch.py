@@ -1,14 +1,14 @@
 """Incident watch: observations update a subject's incident, and an incident that is due is reported.
 
 The rules are pure core code; this module writes rows and alarms. Settling only writes the row: the cause is looked up
-in a separate read when the alarm rings (`IncidentAlarms`), so that explaining a failure never delays or breaks the
+in a separate read when the alarm rings (`IncidentLooks`), so that explaining a failure never delays or breaks the
 run that failed. Incident locks are taken after those of cadences, runs and lanes, and before addressees.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from wakeful.core.delivery.alert_rules import AlertTerms
 from wakeful.core.delivery.incidents import (
@@ -22,21 +22,18 @@ from wakeful.core.delivery.incidents import (
     watched,
 )
 from wakeful.core.run.effects import Observed, Recovered
-from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
+from wakeful.core.time.instants import SECOND, Instant
 from wakeful.engine.incident_rows import Incidents
 from wakeful.features.delivery.incidents import IncidentReporter, over_text, recovered, slug_of
 from wakeful.ports import events
+from wakeful.ports.chores import Chore, StillHeld, Work
 from wakeful.ports.clock import Clock
 from wakeful.ports.event_data import IncidentClosed, IncidentOpened
-from wakeful.ports.handlers import Note, RingResult, SideTask
+from wakeful.ports.handlers import Note
 from wakeful.ports.outbox import ALARM_INCIDENT
 from wakeful.ports.store import Alarm, Report, Store, Tx
 
 log = logging.getLogger("wakeful.delivery")
-
-ERRAND_WITHIN: Final[Duration] = 30 * SECOND
-CLAIM: Final[Duration] = MINUTE
-"""When to retry the report of an incident that was due but could not be reported."""
 
 
 class IncidentText(NamedTuple):
@@ -118,11 +115,11 @@ def _tell_end(tx: Tx, before: Incident, step: Step, now: Instant, reporter: Inci
         reporter.tell(tx, text, now=now, purpose="note", slug=slug, channel=after.channel)
 
 
-class IncidentAlarms:
-    """Handles incident alarms: explains and reports incidents that are due."""
+class IncidentLooks(Chore[Incident]):
+    """The chore that explains and reports incidents that are due."""
 
     kind = ALARM_INCIDENT
-    brings_runs = False
+    timeout = 30 * SECOND
 
     def __init__(
         self, store: Store, clock: Clock, reporter: IncidentReporter, *, explain: Explain, outage: Outage
@@ -133,35 +130,38 @@ class IncidentAlarms:
         self._explain = explain
         self._outage = outage
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
-        rows = tx[Incidents].due(now=due_by, limit=limit)
-        side_tasks: list[SideTask] = []
-        for row in rows:
-            is_due = row.closed_at is None and row.look_at is not None
-            if is_due and row.look_at is not None and row.look_at > now:
-                tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
-            elif is_due:
-                tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, now + CLAIM, 1, None, 0)])
-                side_tasks.append(SideTask(f"incident {row.name}", partial(self._perform, row), ERRAND_WITHIN))
-            else:
-                tx.alarms.remove_many(ALARM_INCIDENT, [row.incident_id])
-        return RingResult((), len(rows), side_tasks)
+    def due(self, tx: Tx, *, now: Instant, limit: int) -> Sequence[Incident]:
+        return tx[Incidents].due(now=now, limit=limit)
 
-    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """The clock was set back: pull report times back so that none is later than it could be now."""
-        for row in tx[Incidents].open():
-            if row.look_at is not None and row.look_at > now and row.last_at > now:
-                nearer = row._replace(look_at=now + (row.look_at - row.last_at), last_at=now)
-                put(tx, row, Step(nearer))
-        return None
+    def page(self, tx: Tx, *, after_id: int, limit: int) -> Sequence[Incident]:
+        ids = [row.incident_id for row in tx[Incidents].open() if row.incident_id > after_id]
+        return list(tx[Incidents].lock(sorted(ids)[:limit]).values())
 
-    def recover(self, tx: Tx, *, now: Instant) -> None:
-        """A report that an earlier process did not finish is due now."""
-        for row in tx[Incidents].open():
-            if row.look_at is not None:
-                tx.alarms.set_many([Alarm(ALARM_INCIDENT, row.incident_id, row.look_at, 1, None, 0)])
+    def lock(self, tx: Tx, ref: int) -> Incident | None:
+        return tx[Incidents].lock([ref]).get(ref)
 
-    async def _perform(self, row: Incident) -> Note | None:
+    def ref_of(self, subject: Incident) -> int:
+        return subject.incident_id
+
+    def due_at(self, tx: Tx, subject: Incident, *, now: Instant) -> Instant | None:
+        return subject.look_at if subject.closed_at is None else None
+
+    def clamp(self, tx: Tx, subject: Incident, *, now: Instant) -> Incident:
+        """Pull the report back, so that it is no later than it could be now."""
+        if subject.look_at is None or subject.look_at <= now or subject.last_at <= now:
+            return subject
+        nearer = subject._replace(look_at=now + (subject.look_at - subject.last_at), last_at=now)
+        put(tx, subject, Step(nearer))
+        return nearer
+
+    def begin(self, tx: Tx, subject: Incident, *, now: Instant) -> Work:
+        return Work(f"incident {subject.name}", partial(self._perform, subject))
+
+    def end(self, tx: Tx, subject: Incident, result: Note, *, now: Instant) -> None:
+        """Whether it is still to be reported is in its row."""
+        result(tx)
+
+    async def _perform(self, row: Incident, _: StillHeld) -> Note:
         now = self._clock.read().now
         if row.name.startswith(f"{OUTAGE}:"):
             return await self._store.read(partial(self._outage, row=row, now=now, reporter=self._reporter))

@@ -10,6 +10,7 @@ from wakeful.core.time.instants import Duration, Instant
 from wakeful.features.delivery.registry import INBOX, LAST, ChannelRegistry
 from wakeful.features.delivery.text import inert
 from wakeful.ports import events
+from wakeful.ports.chores import ChoreClaim, rings_at
 from wakeful.ports.event import EventKind
 from wakeful.ports.event_data import DeliveryChanged, Suppressed
 from wakeful.ports.interactions import Interactions
@@ -135,20 +136,21 @@ def _suppress(tx: Tx, effect: Deliver, target: Target, why: str) -> None:
         tx.runs.annotate_many([run._replace(result=json.dumps(kept, ensure_ascii=False))])
 
 
-def rings_at(addressee: Addressee, head: Delivery | None) -> Instant | None:
-    """When its alarm is due: when the claim expires, else when the first delivery in line may be tried or is too
-    old."""
-    if head is None:
-        return None
-    if addressee.claimed_until is not None:
-        return addressee.claimed_until
-    return min(head.next_attempt_at or 0, head.expires_at)
+def claim_of(addressee: Addressee) -> ChoreClaim:
+    """The claim of the attempt in progress."""
+    return ChoreClaim(addressee.fence, addressee.claimed_until)
+
+
+def due_at(tx: Tx, addressee: Addressee) -> Instant | None:
+    """When the first delivery in line may be tried or is too old."""
+    head = tx[Deliveries].head(addressee.addressee_id)
+    return None if head is None else min(head.next_attempt_at or 0, head.expires_at)
 
 
 def set_alarm(tx: Tx, addressee: Addressee) -> None:
     """Derive the alarm of a locked addressee from its queue."""
-    due_at = rings_at(addressee, tx[Deliveries].head(addressee.addressee_id))
-    tx.alarms.set_many([Alarm(ALARM_DELIVERY, addressee.addressee_id, due_at, 1, None, 0)])
+    at = rings_at(claim_of(addressee), due_at(tx, addressee))
+    tx.alarms.set_many([Alarm(ALARM_DELIVERY, addressee.addressee_id, at, 1, None, 0)])
 
 
 def report(

@@ -14,7 +14,7 @@ from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import AfterReset
 from wakeful.features.quota.commands import Commands
 from wakeful.features.quota.gate import QuotaGate, SlotOf
-from wakeful.features.quota.polls import PollAlarms, StatsAlarms
+from wakeful.features.quota.polls import Polls, Statistics
 from wakeful.features.quota.reading import Apply, ReadingRecorder
 from wakeful.features.quota.registry import Config, MakeProvider, ReadSlot, SlotRegistry
 from wakeful.features.quota.sharing import Sharing
@@ -59,11 +59,8 @@ class Quota:
         self._recorder = notes = ReadingRecorder(apply, self.commands.close_run, self.commands.drop_wake)
         action = WakeAction(self.registry, notes, sharing, store, clock, ring_bell)
         self._plug = FeatureHooks(
-            alarms=[
-                WakeAlarms(self.registry),
-                PollAlarms(self.registry, notes, sharing, clock),
-                StatsAlarms(self.registry, sharing, clock),
-            ],
+            alarms=[WakeAlarms(self.registry)],
+            chores=[Polls(self.registry, notes, sharing), Statistics(self.registry, sharing)],
             keepers=[keeper],
             actions={WakeSpec: action},
             appliers={QuotaReached: _reached},

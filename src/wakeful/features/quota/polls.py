@@ -1,156 +1,152 @@
-"""Polling: alarms start side tasks that read the quota or statistics and record the result."""
+"""Polling: chores that read the quota or statistics of a slot and record the result."""
 
 import json
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final, NamedTuple
 
-from wakeful.core.slot import polls as slot_polls
-from wakeful.core.slot.polls import claimed, poll_due_at, stats_due_at
+from wakeful.core.slot.polls import turned_back
 from wakeful.core.slot.slot import ReadFailure, Reading, Slot, decode_reading
 from wakeful.core.time.instants import MINUTE, SECOND, Duration, Instant
 from wakeful.features.quota.reading import ReadingRecorder
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
-from wakeful.features.quota.rows import save, tell
+from wakeful.features.quota.rows import poll_claim, save, sides, stats_claim, tell
 from wakeful.features.quota.sharing import Sharing
 from wakeful.ports import events
-from wakeful.ports.clock import Clock
-from wakeful.ports.handlers import Note, RingResult, SideTask
+from wakeful.ports.chores import Chore, ChoreClaim, StillHeld, Work
 from wakeful.ports.slots import ALARM_POLL, ALARM_STATS, QuotaSlots
 from wakeful.ports.store import Tx
 
-POLL_TIMEOUT: Final[Duration] = 30 * SECOND
-STATS_TIMEOUT: Final[Duration] = 60 * SECOND
-CLAIM_MARGIN: Final[Duration] = 30 * SECOND
 UNUSABLE_EVERY: Final[Duration] = MINUTE
 """How often a slot that is unusable on this node is checked again: another node may know it."""
 
 
-class PollAlarms:
-    """Handles poll alarms."""
+class Polled(NamedTuple):
+    """What a poll found."""
+
+    reading: Reading | ReadFailure
+    began_at: Instant
+
+
+class _OfSlot(Chore[Slot]):
+    """What both chores have in common: they are about slots."""
+
+    def __init__(self, registry: SlotRegistry, sharing: Sharing) -> None:
+        self._registry = registry
+        self._sharing = sharing
+
+    def due(self, tx: Tx, *, now: Instant, limit: int) -> Sequence[Slot]:
+        return tx[QuotaSlots].due_by(self.kind, now=now, limit=limit)
+
+    def page(self, tx: Tx, *, after_id: int, limit: int) -> Sequence[Slot]:
+        """Slots that this node can use; others may be of another node."""
+        usable = [slot for slot in tx[QuotaSlots].all() if isinstance(self._registry.of(slot), Defined)]
+        ids = sorted(slot.slot_id for slot in usable if slot.slot_id > after_id)
+        return list(tx[QuotaSlots].lock(ids[:limit]).values())
+
+    def lock(self, tx: Tx, ref: int) -> Slot | None:
+        return tx[QuotaSlots].lock([ref]).get(ref)
+
+    def ref_of(self, subject: Slot) -> int:
+        return subject.slot_id
+
+
+class Polls(_OfSlot):
+    """Reads quotas."""
 
     kind = ALARM_POLL
-    brings_runs = False
+    timeout = 30 * SECOND
 
-    def __init__(self, registry: SlotRegistry, notes: ReadingRecorder, sharing: Sharing, clock: Clock) -> None:
-        self._registry = registry
+    def __init__(self, registry: SlotRegistry, notes: ReadingRecorder, sharing: Sharing) -> None:
+        super().__init__(registry, sharing)
         self._notes = notes
-        self._sharing = sharing
-        self._clock = clock
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
-        """Claim every poll that is due."""
-        slots = tx[QuotaSlots].due_by(ALARM_POLL, now=due_by, limit=limit)
-        side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
-        return RingResult((), len(slots), side_tasks)
+    def claim_of(self, subject: Slot) -> ChoreClaim:
+        return poll_claim(subject)
 
-    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """Done by `WakeAlarms` for both: they share the row."""
-        return None
+    def save_claim(self, tx: Tx, subject: Slot, until: Instant | None, *, is_new: bool) -> Slot:
+        subject = subject._replace(poll_until=until, poll_fence=subject.poll_fence + is_new)
+        tx[QuotaSlots].save(subject)
+        return subject
 
-    def recover(self, tx: Tx, *, now: Instant) -> None:
-        """Release the polls of dead processes."""
-        slots = tx[QuotaSlots].lock([slot.slot_id for slot in tx[QuotaSlots].all()])
-        for slot in slots.values():
-            defined = self._registry.of(slot)
-            if isinstance(defined, Defined):
-                after = slot_polls.recovered(slot)
-                save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
+    def due_at(self, tx: Tx, subject: Slot, *, now: Instant) -> Instant | None:
+        defined = self._registry.of(subject)
+        return now if isinstance(defined, Unusable) else sides(subject, defined.rules, now=now).poll_at
 
-    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> SideTask | None:
-        defined = self._registry.of(slot)
+    def clamp(self, tx: Tx, subject: Slot, *, now: Instant) -> Slot:
+        after, defined = turned_back(subject, now=now), self._registry.of(subject)
+        if isinstance(defined, Defined):  # its other alarms depend on these facts too
+            save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
+        return after
+
+    def begin(self, tx: Tx, subject: Slot, *, now: Instant) -> Work | Instant:
+        defined = self._registry.of(subject)
         if isinstance(defined, Unusable):
-            tx.alarms.move_many(ALARM_POLL, [(slot.slot_id, now + UNUSABLE_EVERY)])
-            return None
-        has_statistics = defined.provider.has_statistics
-        due_at = poll_due_at(slot, defined.rules, now=now)
-        if due_at is None or due_at > now:  # a stale alarm: recompute it
-            save(tx, slot, defined.rules, now=now, has_statistics=has_statistics)
-            return None
-        claim = claimed(slot, until=now + POLL_TIMEOUT + CLAIM_MARGIN)
-        save(tx, claim, defined.rules, now=now, has_statistics=has_statistics)
-        perform = partial(self._poll, slot.name, claim.slot_id, claim.poll_fence, defined, now)
-        return SideTask(f"poll of slot {slot.name}", perform, POLL_TIMEOUT)
+            return now + UNUSABLE_EVERY
+        return Work(f"poll of slot {subject.name}", partial(self._read, defined, now))
 
-    async def _poll(self, name: str, slot_id: int, fence: int, defined: Defined, began_at: Instant) -> Note:
+    async def _read(self, defined: Defined, began_at: Instant, _: StillHeld) -> Polled:
         provider = defined.provider
         try:
             reading = await self._sharing.ask(("read", provider.mark), lambda: provider.read("background-quota-poll"))
         except Exception as error:  # a provider's bug affects this slot only, and counts as an error
             reading = ReadFailure("unreadable", f"{type(error).__name__}: {error}")
-        return partial(self._note, slot_id=slot_id, fence=fence, reading=reading, began_at=began_at)
+        return Polled(reading, began_at)
 
-    def _note(self, tx: Tx, *, slot_id: int, fence: int, reading: Reading | ReadFailure, began_at: Instant) -> None:
-        slot = tx[QuotaSlots].lock([slot_id]).get(slot_id)
-        if slot is None or slot.poll_fence != fence:
-            return  # removed, its key changed, or presumed lost
-        defined = self._registry.of(slot)
+    def end(self, tx: Tx, subject: Slot, result: Polled, *, now: Instant) -> None:
+        defined = self._registry.of(subject)
         if isinstance(defined, Unusable):
             return
         self._notes.note_poll(
             tx,
-            slot,
+            subject,
             defined.rules,
-            reading,
-            began_at=began_at,
-            now=self._clock.read().now,
+            result.reading,
+            began_at=result.began_at,
+            now=now,
             has_statistics=defined.provider.has_statistics,
         )
 
 
-class StatsAlarms:
-    """Handles statistics alarms. Statistics are for display only; nothing depends on them."""
+class Statistics(_OfSlot):
+    """Reads statistics. They are for display only; nothing depends on them."""
 
     kind = ALARM_STATS
-    brings_runs = False
+    timeout = 60 * SECOND
 
-    def __init__(self, registry: SlotRegistry, sharing: Sharing, clock: Clock) -> None:
-        self._registry = registry
-        self._sharing = sharing
-        self._clock = clock
+    def claim_of(self, subject: Slot) -> ChoreClaim:
+        return stats_claim(subject)
 
-    def ring(self, tx: Tx, *, now: Instant, due_by: Instant, limit: int, late_max: int, gap_reason: str) -> RingResult:
-        """Claim every statistics read that is due."""
-        slots = tx[QuotaSlots].due_by(ALARM_STATS, now=due_by, limit=limit)
-        side_tasks = [side_task for slot in slots if (side_task := self._claim(tx, slot, now)) is not None]
-        return RingResult((), len(slots), side_tasks)
+    def save_claim(self, tx: Tx, subject: Slot, until: Instant | None, *, is_new: bool) -> Slot:
+        subject = subject._replace(stats_until=until)
+        tx[QuotaSlots].save(subject)
+        return subject
 
-    def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        return None
+    def due_at(self, tx: Tx, subject: Slot, *, now: Instant) -> Instant | None:
+        defined = self._registry.of(subject)
+        if isinstance(defined, Unusable):
+            return now
+        return sides(subject, defined.rules, now=now, has_statistics=defined.provider.has_statistics).stats_at
 
-    def recover(self, tx: Tx, *, now: Instant) -> None:
-        """Done by `PollAlarms` for both."""
+    def begin(self, tx: Tx, subject: Slot, *, now: Instant) -> Work | Instant:
+        defined, reading = self._registry.of(subject), decode_reading(subject.reading)
+        if isinstance(defined, Unusable) or reading is None:
+            return now + UNUSABLE_EVERY
+        return Work(f"statistics of slot {subject.name}", partial(self._ask, defined, reading, now))
 
-    def _claim(self, tx: Tx, slot: Slot, now: Instant) -> SideTask | None:
-        defined = self._registry.of(slot)
-        if isinstance(defined, Unusable) or not defined.provider.has_statistics:
-            tx.alarms.move_many(ALARM_STATS, [(slot.slot_id, None)])
-            return None
-        due_at = stats_due_at(slot, defined.rules)
-        reading = decode_reading(slot.reading)
-        if due_at is None or due_at > now or reading is None:
-            save(tx, slot, defined.rules, now=now)
-            return None
-        save(tx, slot._replace(stats_until=now + STATS_TIMEOUT + CLAIM_MARGIN), defined.rules, now=now)
-        perform = partial(self._ask, slot.slot_id, slot.key_mark, defined, reading, now)
-        return SideTask(f"statistics of slot {slot.name}", perform, STATS_TIMEOUT)
-
-    async def _ask(self, slot_id: int, key_mark: str | None, defined: Defined, reading: Reading, now: Instant) -> Note:
+    async def _ask(
+        self, defined: Defined, reading: Reading, now: Instant, _: StillHeld
+    ) -> Mapping[str, Any] | ReadFailure:
         provider = defined.provider
-        statistics = await self._sharing.ask(
-            ("statistics", provider.mark), lambda: provider.statistics(reading, now=now)
-        )
-        text = None if isinstance(statistics, ReadFailure) else json.dumps(dict(statistics), ensure_ascii=False)
-        return partial(self._note, slot_id=slot_id, key_mark=key_mark, stats=text)
+        return await self._sharing.ask(("statistics", provider.mark), lambda: provider.statistics(reading, now=now))
 
-    def _note(self, tx: Tx, *, slot_id: int, key_mark: str | None, stats: str | None) -> None:
-        slot = tx[QuotaSlots].lock([slot_id]).get(slot_id)
-        now = self._clock.read().now
-        if slot is None or slot.key_mark != key_mark:
-            return
-        defined = self._registry.of(slot)
+    def end(self, tx: Tx, subject: Slot, result: Mapping[str, Any] | ReadFailure, *, now: Instant) -> None:
+        defined = self._registry.of(subject)
         if isinstance(defined, Unusable):
             return
         # A failure keeps the earlier values: the charts have a gap, and the next read is at the usual interval.
-        after = slot._replace(stats_at=now, stats_until=None, stats=slot.stats if stats is None else stats)
+        is_kept = not isinstance(result, ReadFailure)
+        stats = json.dumps(dict(result), ensure_ascii=False) if not isinstance(result, ReadFailure) else subject.stats
+        after = subject._replace(stats_at=now, stats=stats)
         save(tx, after, defined.rules, now=now)
-        tell(tx, after, events.SLOT_STATISTICS, "quota-poller.statistics", is_kept=stats is not None)
+        tell(tx, after, events.SLOT_STATISTICS, "quota-poller.statistics", is_kept=is_kept)

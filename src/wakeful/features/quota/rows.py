@@ -9,6 +9,7 @@ from wakeful.core.slot.polls import poll_due_at, stats_due_at
 from wakeful.core.slot.slot import Slot, SlotRules, decode_reading
 from wakeful.core.slot.wakes import wake_due_at
 from wakeful.core.time.instants import DAY, Duration, Instant
+from wakeful.ports.chores import ChoreClaim, rings_at
 from wakeful.ports.event import EventKind
 from wakeful.ports.event_data import SlotChanged
 from wakeful.ports.owners import Owners
@@ -33,8 +34,21 @@ class SlotAlarmTimes(NamedTuple):
 
 def sides(slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> SlotAlarmTimes:
     """The alarm times derived from a slot's row."""
+    poll_at = poll_due_at(slot, rules, now=now)
     stats_at = stats_due_at(slot, rules) if has_statistics else None
-    return SlotAlarmTimes(wake_due_at(slot, rules), poll_due_at(slot, rules, now=now), stats_at)
+    return SlotAlarmTimes(
+        wake_due_at(slot, rules), rings_at(poll_claim(slot), poll_at), rings_at(stats_claim(slot), stats_at)
+    )
+
+
+def poll_claim(slot: Slot) -> ChoreClaim:
+    """The claim of the poll in progress."""
+    return ChoreClaim(slot.poll_fence, slot.poll_until)
+
+
+def stats_claim(slot: Slot) -> ChoreClaim:
+    """The claim of the statistics that are being read. Only a result for another key is wrong."""
+    return ChoreClaim(slot.key_mark, slot.stats_until)
 
 
 def save(tx: Tx, slot: Slot, rules: SlotRules, *, now: Instant, has_statistics: bool = True) -> None:

@@ -7,7 +7,6 @@ from wakeful.core.run.runs import Run, Trigger, unplanned
 from wakeful.core.run.transitions import planned
 from wakeful.core.schedule.cadence import Gap, stretch_of
 from wakeful.core.schedule.policies import GRACE
-from wakeful.core.slot.polls import turned_back as poll_turned_back
 from wakeful.core.slot.slot import Slot
 from wakeful.core.slot.wakes import PENDING, Wake, ring, turned_back
 from wakeful.core.time.instants import Instant
@@ -40,13 +39,13 @@ class WakeAlarms:
         return RingResult(due, len(slots))
 
     def turn_back(self, tx: Tx, *, now: Instant, after_id: int, limit: int) -> int | None:
-        """The clock was set back: replan polls and wakes that were planned on a clock that ran ahead."""
+        """The clock was set back: replan wakes that were planned on a clock that ran ahead."""
         ids = sorted(slot.slot_id for slot in tx[QuotaSlots].all() if slot.slot_id > after_id)[:limit]
         for slot in tx[QuotaSlots].lock(ids).values():
             defined = self._registry.of(slot)
             if isinstance(defined, Defined):
                 kept, served = _void_rows(tx, slot, defined, now)
-                after = poll_turned_back(turned_back(kept, now=now, served=served), now=now)
+                after = turned_back(kept, now=now, served=served)
                 save(tx, after, defined.rules, now=now, has_statistics=defined.provider.has_statistics)
         return ids[-1] if ids else None
 
