@@ -8,18 +8,26 @@ from callers import callers
 
 CALLERS: Final = {
     # The ledger rows of gaps, and what extends them.
-    "core.schedule.cadence.stretch_of": {
-        "engine.planning._row",
-        "features.workflows.alarms._gap_row",
+    "core.schedule.cadence.stretch_of": {"engine.planning._row"},
+    "engine.planning._row": {"engine.planning._with_rows", "engine.planning.add_gaps"},
+    "engine.planning.add_gaps": {
+        "features.workflows.alarms._runs",
         "features.workflows.settling._count_jumped",
         "features.workflows.commands._after_pause",
         "features.quota.wakes.record_gaps",
     },
+    "engine.planning.extend": {"engine.planning.record", "features.quota.wakes.record_gaps"},
     # The plan rows of a ring, and the alarms that follow from them.
     "cadences.save_planned": {"engine.planning.record"},
     # A clock that went back: the plan starts from now, and what lies ahead is voided.
     "core.schedule.cadence.turn_back": {"engine.planning.turned_back"},
-    "runs.gaps_ahead": {"features.schedules.alarms._void_gaps", "features.heartbeat.alarms._void_gaps"},
+    "engine.planning.void_ahead": {
+        "features.schedules.alarms._void_gaps",
+        "features.heartbeat.alarms._void_gaps",
+        "features.workflows.clock_steps._void_gaps",
+        "features.quota.wakes._void_rows",
+    },
+    "runs.remove_many": {"engine.planning.void_ahead", "engine.settling.conclude_all"},
     "engine.planning.turned_back": {
         "features.schedules.alarms.ScheduleAlarms.turn_back",
         "features.heartbeat.alarms.HeartbeatAlarms.turn_back",

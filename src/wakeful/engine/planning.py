@@ -8,7 +8,7 @@ After a clock that was ahead went back, gaps beyond now are voided or shortened 
 now (`turned_back`). Instants that ran stay in the ledger; `taken_ahead` finds them, so that none runs twice (L2).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -71,7 +71,8 @@ def record(tx: Tx, planned: Planned, all_decided: Sequence[Decided], *, now: Ins
         if is_turned(decision.before, cadence):
             turned.append(cadence)
         moves.append((cadence.schedule_id, decision.rings_at(cadence)))
-    _save_grown(tx, grown)
+    if grown:
+        extend(tx, sorted(grown.values()))
     if gaps:
         tx.runs.add_many(gaps)
     if rung:
@@ -97,9 +98,11 @@ def add_gaps(tx: Tx, skipped: Sequence[SkippedTimes], *, now: Instant) -> list[R
     return rows
 
 
-def extended(row: Run, gap: Gap) -> Run:
-    """A gap's row with another gap that continues it."""
-    return row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
+def extend(tx: Tx, continued: Sequence[tuple[Run, Gap]]) -> list[Run]:
+    """Write the rows of gaps with other gaps that continue them; returns the longer rows."""
+    rows = [row._replace(planned_until=gap.last, instants=row.instants + gap.instants) for row, gap in continued]
+    tx.runs.save_many(rows, grown=[gap.instants for _, gap in continued])
+    return rows
 
 
 def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
@@ -122,10 +125,9 @@ def void_ahead(tx: Tx, gaps: Iterable[Run], shorten: Callable[[Run], Run | None]
     void: set[int] = set()
     cut: list[Run] = []
     for row in gaps:
-        shorter = None if row.planned_at > now else shorten(row)
-        if row.planned_at > now or (shorter is not None and not shorter.instants):
+        if row.planned_at > now:
             void.add(row.run_id)
-        elif shorter is not None:
+        elif (shorter := shorten(row)) is not None:
             cut.append(shorter)
     if void:
         tx.runs.remove_many(sorted(void))
@@ -135,11 +137,12 @@ def void_ahead(tx: Tx, gaps: Iterable[Run], shorten: Callable[[Run], Run | None]
 
 
 def shortened(row: Run, timing: Timing | None, now: Instant) -> Run | None:
-    """A gap that ends now, with its instants counted on the timing it was written with; None if that is unknown."""
+    """A gap that ends now, with its instants counted on the timing it was written with; None if that is unknown. The
+    first one counts as it is: a producer's is due when it is deployed, which is on no grid."""
     if timing is None:
         return None
-    counted = tally(timing, row.planned_at - 1, now)
-    return row._replace(planned_until=counted.last if counted.count > 1 else None, instants=counted.count)
+    further = tally(timing, row.planned_at, now)
+    return row._replace(planned_until=further.last, instants=further.count + 1)
 
 
 def _count(decision: Decided) -> int:
@@ -181,15 +184,8 @@ def _row(gap: Gap, run_id: int, kind: RunKind, owner_id: int, version: int, now:
     return stretch_of(gap, run_id=run_id, kind=kind, schedule_id=owner_id, version=version, now=now)
 
 
-class _Grown(NamedTuple):
-    """The newest row of a plan, extended by a gap of so many instants."""
-
-    row: Run
-    instants: int
-
-
-def _grow(tx: Tx, planned: Planned, all_decided: Sequence[Decided]) -> dict[int, _Grown]:
-    """The plans whose newest row is the same kind of gap as the next one: that row, extended."""
+def _grow(tx: Tx, planned: Planned, all_decided: Sequence[Decided]) -> dict[int, tuple[Run, Gap]]:
+    """The plans whose newest row is continued by their next gap: that row, and the gap."""
     candidates = {
         decision.before.last_row_id: (decision, gap)
         for decision in all_decided
@@ -200,11 +196,11 @@ def _grow(tx: Tx, planned: Planned, all_decided: Sequence[Decided]) -> dict[int,
     }
     if not candidates:
         return {}
-    grown: dict[int, _Grown] = {}
+    grown: dict[int, tuple[Run, Gap]] = {}
     for row in tx.runs.lock(list(candidates)).values():
         decision, gap = candidates[row.run_id]
         if _continues(gap, row, decision):
-            grown[decision.before.schedule_id] = _Grown(extended(row, gap), gap.instants)
+            grown[decision.before.schedule_id] = row, gap
     return grown
 
 
@@ -219,12 +215,6 @@ def _continues(gap: Gap, row: Run, decision: Decided) -> bool:
     if before.planned_through >= before.ran_through:
         return True
     return decision.timing is not None and next_after(decision.timing, before.planned_through) == gap.first
-
-
-def _save_grown(tx: Tx, grown: Mapping[int, _Grown]) -> None:
-    if grown:
-        rows = sorted(grown.values())
-        tx.runs.save_many([row for row, _ in rows], grown=[instants for _, instants in rows])
 
 
 _unplanned: Final = attrgetter(*(column for column in Cadence._fields if column not in PLANNED_COLUMNS))
