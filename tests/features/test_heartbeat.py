@@ -162,6 +162,22 @@ async def test_a_beat_on_an_open_turn_is_blocked_and_said_so(world: World) -> No
 
 
 @virtual
+async def test_blocked_beats_are_one_row_also_after_the_clock_went_back(world: World) -> None:
+    """It was a day ahead for ten minutes, and what was decided then is planned again."""
+    world.sleep_max = MINUTE
+    voice = Voice(world)
+    voice.script = [MINUTE, MINUTE, 70 * MINUTE]
+    app = await beating(world, voice)
+    await world.sleep("35m")
+    world.wall.step(DAY)
+    await world.sleep("10m")
+    world.wall.step(-DAY)
+    await world.sleep("110m")
+    rows = await ledger(app, "heartbeat")
+    assert [row for row in rows if "blocked" in row] == ["01-01 01:30:00 skipped (blocked) x2"]
+
+
+@virtual
 async def test_a_busy_agent_skips_the_beat_without_an_error(world: World) -> None:
     """409 is a row of the ledger, not a failure (OC#148874), and the beats after it come on time."""
     voice = Voice(world)

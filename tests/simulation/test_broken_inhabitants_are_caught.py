@@ -13,6 +13,7 @@ from simulation.breaking import caught, is_sound
 from wakeful.core.heartbeat import heartbeat as core_heartbeat
 from wakeful.core.heartbeat.heartbeat import Heartbeat
 from wakeful.core.run.runs import Run
+from wakeful.core.schedule.cadence import Gap, Start
 from wakeful.core.schedule.definition import addressees_of
 from wakeful.core.slot import wakes as slot_wakes
 from wakeful.core.slot.slot import Slot
@@ -35,6 +36,7 @@ from wakeful.features.workflows import payload_rows, settling
 from wakeful.features.workflows.message_rows import Message, Messages
 from wakeful.ports import outbox
 from wakeful.ports.channel import OutgoingMessage, Sent, Unsent
+from wakeful.ports.handlers import Due
 from wakeful.ports.heartbeats import WaitingEvents
 from wakeful.ports.outbox import Addressee, Deliveries, Delivery
 from wakeful.ports.slots import QuotaSlots
@@ -232,7 +234,12 @@ def no_window(patch: Patch) -> None:
 
 def beats_in_silence(patch: Patch) -> None:
     """Beats that did not become turns leave no row."""
-    patch.setattr(heartbeat_alarms, "record_gaps", lambda _tx, before, *_, **__: before.last_row_id)
+    save = heartbeat_alarms.save
+
+    def silent(*given: Any, rows: Sequence[Start | Gap] = (), **named: Any) -> list[Due]:
+        return save(*given, rows=[row for row in rows if isinstance(row, Start)], **named)
+
+    patch.setattr(heartbeat_alarms, "save", silent)
 
 
 def no_alarm_for_wakes(patch: Patch) -> None:

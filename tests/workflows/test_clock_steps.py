@@ -80,3 +80,29 @@ async def test_a_single_late_time_of_a_producer_is_caught_up(world: World) -> No
     await world.until("01-01 02:01:00")
     newest = (await again.runs("workflow:inbox", limit=1))[0]
     assert (short(newest.planned_at), newest.trigger) == ("01-01 02:00:00", "schedule")
+
+
+@virtual
+async def test_a_gap_that_reaches_past_a_clock_that_went_back_ends_there(world: World) -> None:
+    """A pause of a day, ended on a clock that was half a day ahead: of the four times it left out two have passed."""
+    world.sleep_max = MINUTE
+    inbox = Inbox(world, period="6h")
+    bench = await inbox.open()
+    await bench.add("tick", every("6h", anchor="2026-01-01T00:00:00Z"), call=Bot(world))
+    await world.until("01-01 00:30:00")
+    await bench.pause("tick")
+    await bench.workflows.pause("inbox")
+    world.wall.step(DAY)
+    await world.sleep("10m")
+    await bench.resume("tick")
+    await bench.workflows.resume("inbox")
+    await world.sleep("1m")
+    assert await halts(bench, "tick") == await halts(bench, "workflow:inbox") == [("01-02 00:00:00", 4)]
+    world.wall.step(-DAY // 2)
+    await world.sleep("2m")
+    assert await halts(bench, "tick") == await halts(bench, "workflow:inbox") == [("01-01 12:00:00", 2)]
+
+
+async def halts(bench: Bench, slug: str) -> list[tuple[str, int]]:
+    """Until when and how many times were left out by pauses."""
+    return [(short(row.planned_until), row.count) for row in await bench.runs(slug) if row.reason == "paused"]

@@ -255,7 +255,7 @@ class _Beats:
         last = runs[-1].due_at
         turns = [*turns_within(self._heartbeat, last), *(run.due_at for run in runs if run.due_at > last - HOUR)]
         heartbeat = self._heartbeat._replace(turns=json.dumps(turns), turned_at=runs[-1].ended_at)
-        save(tx, heartbeat, self.before, cadence, self._terms.beats)
+        save(tx, heartbeat, self.before, cadence, self._terms.beats, now=last)
 
 
 def _beats(tx: Tx, group: Group, terms: HeartbeatTerms, rest: Rest) -> _Beats | None:

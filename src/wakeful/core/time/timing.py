@@ -251,6 +251,12 @@ def is_past(timing: Timing, now: Instant) -> bool:
     return isinstance(timing, Once) and resolved(timing.at) <= now
 
 
+def anchor_behind(timing: Every, now: Instant) -> Instant:
+    """The anchor, moved back along its grid if it lies after `now`."""
+    anchor = resolved(timing.anchor)
+    return anchor if anchor <= now else now - (now - anchor) % timing.every
+
+
 def resolve(timing: Timing, *, now: Instant, default_zone: str) -> Timing:
     """The timing with everything open filled in: the default zone, the anchor, and a delay relative to `now`."""
     match timing:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from wakeful.core.heartbeat.heartbeat import (
@@ -17,12 +18,12 @@ from wakeful.core.heartbeat.heartbeat import (
 from wakeful.core.run.effects import Alert, Effect, Recovered
 from wakeful.core.run.runs import PRIORITY_PERSON, PRIORITY_PLANNED, Run, unplanned
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Cadence, Rules, is_turned, turn_back
+from wakeful.core.schedule.cadence import Cadence, Gap, Rules, Start
 from wakeful.core.time.instants import Instant, format_instant
-from wakeful.core.time.timing import tally
-from wakeful.features.heartbeat.planning import taken
+from wakeful.core.time.timing import anchor_behind
+from wakeful.engine.planning import shortened, taken_ahead, turned_back, void_ahead
 from wakeful.features.heartbeat.rules import HEARTBEAT, TURN, HeartbeatTerms
-from wakeful.features.heartbeat.state import find, record_gaps, save, set_alarm
+from wakeful.features.heartbeat.state import find, save
 from wakeful.ports import events
 from wakeful.ports.event_data import Tripped
 from wakeful.ports.handlers import Due, RingResult
@@ -57,7 +58,7 @@ class HeartbeatAlarms:
                 terms.beats,
                 now=now,
                 gap_reason=gap_reason,
-                taken=taken(tx, cadence, now),
+                taken=taken_ahead(tx, cadence, now),
                 # Events must not wait for another beat, which may be half a day away: the turn waits for the lane.
                 busy_run=None if tx[WaitingEvents].all() else tx.lanes.holders().get(terms.lane),
             )
@@ -86,10 +87,10 @@ class HeartbeatAlarms:
         if cadence.planned_through > now:
             _void_gaps(tx, heartbeat, cadence, now)
             heartbeat, cadence = _anchored_behind(heartbeat, cadence, now)
-            cadence = turn_back(cadence, Rules(timing_of(heartbeat)), now=now)
+            cadence = turned_back(tx, cadence, Rules(timing_of(heartbeat)), now=now)
         hours = self._terms().beats.hours
         following = next_beat(timing_of(heartbeat), hours, cadence.planned_through)
-        save(tx, heartbeat, before, cadence._replace(next_at=following), self._terms().beats)
+        save(tx, heartbeat, before, cadence._replace(next_at=following), self._terms().beats, now=now)
         return None
 
     def recover(self, tx: Tx, *, now: Instant) -> None:
@@ -98,23 +99,12 @@ class HeartbeatAlarms:
 
 def _record(tx: Tx, before: Cadence, decided: HeartbeatDecision, terms: HeartbeatTerms, now: Instant) -> list[Due]:
     """Write the decision; returns the turn to start, not yet in the ledger."""
-    cadence = decided.cadence._replace(last_row_id=record_gaps(tx, before, decided.gaps, now=now))
-    if decided.turning is None:
-        _write(tx, before, decided.heartbeat, cadence, terms)
-        return []
-    run = _run(tx.runs.reserve_ids(1)[0], decided.turning, cadence, terms)
-    cadence = cadence._replace(open_run_id=run.run_id)
-    if decided.turning.beat is not None:
-        cadence = cadence._replace(last_row_id=run.run_id)
-    _write(tx, before, decided.heartbeat, cadence, terms)
-    return [Due(run)]
-
-
-def _write(tx: Tx, before: Cadence, heartbeat: Heartbeat, cadence: Cadence, terms: HeartbeatTerms) -> None:
-    tx[Heartbeats].save(heartbeat)
-    if cadence != before:
-        tx.cadences.save_many([cadence], turned=[cadence] if is_turned(before, cadence) else [])
-    set_alarm(tx, heartbeat, cadence, terms.beats)
+    heartbeat, turning = decided.heartbeat, decided.turning
+    if turning is None:
+        return save(tx, heartbeat, before, decided.cadence, terms.beats, now=now, rows=decided.gaps)
+    rows: list[Start | Gap] = [*decided.gaps] if turning.beat is None else [*decided.gaps, turning.beat]
+    start = partial(_run, turning=turning, cadence=decided.cadence, terms=terms)
+    return save(tx, heartbeat, before, decided.cadence, terms.beats, now=now, rows=rows, start=start)
 
 
 def _run(run_id: int, turning: PlannedTurn, cadence: Cadence, terms: HeartbeatTerms) -> Run:
@@ -153,28 +143,14 @@ def _anchored_behind(heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> tu
     anchor back along its grid, as a new version."""
     if heartbeat.anchor_at <= now:
         return heartbeat, cadence
-    steps = -((now - heartbeat.anchor_at) // heartbeat.every)
-    moved = heartbeat._replace(anchor_at=heartbeat.anchor_at - steps * heartbeat.every)
+    moved = heartbeat._replace(anchor_at=anchor_behind(timing_of(heartbeat), now))
     return moved, cadence._replace(version=cadence.version + 1)
 
 
 def _void_gaps(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> None:
-    """Void gaps beyond now: one that reaches past now is shortened, one that starts after now is removed."""
-    void: list[int] = []
-    cut: list[Run] = []
-    for row in tx.runs.gaps_ahead(heartbeat.owner_id, after=now):
-        counted = tally(timing_of(heartbeat), row.planned_at - 1, now)
-        if row.occurrence < 0 or row.planned_at > now:
-            void.append(row.run_id)
-        elif row.version != cadence.version:
-            continue  # of another interval: the number of its past beats is no longer known, so it is kept
-        else:
-            until = counted.last if counted.count > 1 else None
-            cut.append(row._replace(planned_until=until, instants=counted.count))
-    if void:
-        tx.runs.remove_many(void)
-    if cut:
-        tx.runs.save_many(cut, grown=[0] * len(cut))
+    """The interval of an earlier version is no longer known, so the number of its past beats is not either."""
+    timing, ahead = timing_of(heartbeat), tx.runs.gaps_ahead(heartbeat.owner_id, after=now)
+    void_ahead(tx, ahead, lambda row: shortened(row, timing if row.version == cadence.version else None, now), now=now)
 
 
 def _not_after(at: Instant | None, now: Instant) -> Instant | None:

@@ -9,9 +9,10 @@ from wakeful.core.schedule.cadence import Cadence, Gap, Plan, Rules, Start, Stat
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import tally
 from wakeful.engine.incidents import resume_incident
+from wakeful.engine.planning import taken_ahead
 from wakeful.features.heartbeat.events import Apply, forget_all
 from wakeful.features.heartbeat.rules import HEARTBEAT, HeartbeatTerms
-from wakeful.features.heartbeat.state import HeartbeatState, find, hold, record_gaps, save
+from wakeful.features.heartbeat.state import HeartbeatState, find, hold, save, set_alarm
 from wakeful.ports.heartbeats import Heartbeats
 from wakeful.ports.meta import Meta
 from wakeful.ports.owners import Owners
@@ -32,12 +33,13 @@ def follow(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
     if not known:
         known[owner_id] = _begun(heartbeat, terms, now)
         tx.cadences.add_many([known[owner_id]])
+    set_alarm(tx, heartbeat, known[owner_id], terms.beats)  # there is none yet, also in a copy made for a simulation
     before = HeartbeatState(heartbeat, _of_its_agent(tx, known[owner_id], terms))
     after, gaps = _followed(tx, before, terms, now)
-    last_row_id = record_gaps(tx, before.cadence, gaps, now=now)
     following = next_beat(timing_of(after.heartbeat), terms.beats.hours, after.cadence.planned_through)
-    cadence = after.cadence._replace(next_at=following, last_row_id=last_row_id)
-    save(tx, after.heartbeat._replace(held_until=None), before.cadence, cadence, terms.beats)
+    cadence = after.cadence._replace(next_at=following)
+    heartbeat = after.heartbeat._replace(held_until=None)
+    save(tx, heartbeat, known[owner_id], cadence, terms.beats, now=now, rows=gaps)
 
 
 def pause(
@@ -48,12 +50,9 @@ def pause(
     if before.state == "disabled":
         raise Conflict(_SWITCHED_OFF)
     gaps, cadence = _left_out(tx, heartbeat, before, now)
-    last_row_id = record_gaps(tx, before, gaps, now=now)
     paused_at = before.state_at if before.state == "paused" else now
-    cadence = cadence._replace(
-        state="paused", state_reason=reason, state_at=paused_at, resume_at=until, last_row_id=last_row_id
-    )
-    save(tx, heartbeat._replace(retry_at=None), before, cadence, terms.beats)
+    cadence = cadence._replace(state="paused", state_reason=reason, state_at=paused_at, resume_at=until)
+    save(tx, heartbeat._replace(retry_at=None), before, cadence, terms.beats, now=now, rows=gaps)
 
 
 def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
@@ -63,11 +62,10 @@ def resume(tx: Tx, terms: HeartbeatTerms, *, now: Instant) -> None:
         raise Conflict(_SWITCHED_OFF)
     resume_incident(tx, failing(heartbeat.owner_id))
     if before.state == "active":
-        save(tx, heartbeat, before, before._replace(consecutive_errors=0), terms.beats)
+        save(tx, heartbeat, before, before._replace(consecutive_errors=0), terms.beats, now=now)
         return
-    gaps, cadence = resumed(heartbeat, before, terms.beats, now=now, taken=taken(tx, before, now))
-    cadence = cadence._replace(last_row_id=record_gaps(tx, before, gaps, now=now))
-    save(tx, heartbeat, before, cadence, terms.beats)
+    gaps, cadence = resumed(heartbeat, before, terms.beats, now=now, taken=taken_ahead(tx, before, now))
+    save(tx, heartbeat, before, cadence, terms.beats, now=now, rows=gaps)
 
 
 def _of_its_agent(tx: Tx, cadence: Cadence, terms: HeartbeatTerms) -> Cadence:
@@ -86,12 +84,11 @@ def forgo_all(tx: Tx, terms: HeartbeatTerms, *, now: Instant, apply: Apply) -> i
     if state is None:
         return 0
     heartbeat, before = state
-    plan = forgo(before, Rules(timing_of(heartbeat)), RESTORED, now=now, taken=taken(tx, before, now))
+    plan = forgo(before, Rules(timing_of(heartbeat)), RESTORED, now=now, taken=taken_ahead(tx, before, now))
     gaps = _gaps(plan)
-    last_row_id = record_gaps(tx, before, gaps, now=now)
     following = next_beat(timing_of(heartbeat), terms.beats.hours, plan.cadence.planned_through)
     heartbeat = heartbeat._replace(wakes="[]", asked_at=None, retry_at=None)
-    save(tx, heartbeat, before, plan.cadence._replace(next_at=following, last_row_id=last_row_id), terms.beats)
+    save(tx, heartbeat, before, plan.cadence._replace(next_at=following), terms.beats, now=now, rows=gaps)
     forget_all(tx, now=now, apply=apply)
     return sum(gap.instants for gap in gaps)
 
@@ -108,12 +105,12 @@ def _followed(tx: Tx, before: HeartbeatState, terms: HeartbeatTerms, now: Instan
     if terms.every != heartbeat.every:
         changed = heartbeat._replace(every=terms.every, anchor_at=now)
         old, new = Rules(timing_of(heartbeat)), Rules(timing_of(changed))
-        plan = replan(cadence, old, new, now=now, taken=taken(tx, cadence, now))
+        plan = replan(cadence, old, new, now=now, taken=taken_ahead(tx, cadence, now))
         gaps += _gaps(plan)
         heartbeat, cadence = changed, plan.cadence._replace(version=cadence.version + 1)
     if terms.enabled and cadence.state == "disabled":
         errors = cadence.consecutive_errors
-        halted, cadence = resumed(heartbeat, cadence, terms.beats, now=now, taken=taken(tx, cadence, now))
+        halted, cadence = resumed(heartbeat, cadence, terms.beats, now=now, taken=taken_ahead(tx, cadence, now))
         gaps += halted
         cadence = cadence._replace(consecutive_errors=errors)
     elif not terms.enabled and cadence.state in ("active", "paused"):
@@ -129,16 +126,9 @@ def _left_out(tx: Tx, heartbeat: Heartbeat, cadence: Cadence, now: Instant) -> t
     if cadence.state != "active" or counted.first is None or counted.last is None:
         return [], cadence
     gap = Gap(counted.first, counted.last, counted.count, "skipped", OUTSIDE)
-    rows = without([gap], taken(tx, cadence, now), timing_of(heartbeat))
+    rows = without([gap], taken_ahead(tx, cadence, now), timing_of(heartbeat))
     return [row for row in rows if isinstance(row, Gap)], cadence._replace(planned_through=counted.last)
 
 
 def _gaps(plan: Plan) -> list[Gap]:
     return [row for row in plan.rows if not isinstance(row, Start)]
-
-
-def taken(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    """Beats that already ran although they lie in the future, which happens only after the clock was set back."""
-    if cadence.planned_through >= cadence.ran_through:
-        return frozenset()
-    return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))

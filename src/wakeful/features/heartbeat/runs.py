@@ -103,7 +103,7 @@ class TurnRuns(AgentRuns):
         elif run.is_open:
             asks_again = is_failed and cadence.state != "paused"
             heartbeat = after_turn(heartbeat, cadence.consecutive_errors, is_failed=asks_again, now=now)
-        save(tx, heartbeat, locked.cadences[run.schedule_id], cadence, terms.beats)
+        save(tx, heartbeat, locked.cadences[run.schedule_id], cadence, terms.beats, now=now)
         locked.heartbeats[run.schedule_id], locked.cadences[run.schedule_id] = heartbeat, cadence
         _report(tx, run, settlement)
         kept = kept_of(ending, earlier=run.result, is_late=not run.is_open)

@@ -5,12 +5,13 @@ from typing import Final
 
 from wakeful.core.run.runs import Run, Trigger, unplanned
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Gap, stretch_of
+from wakeful.core.schedule.cadence import Gap
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.slot.slot import Slot
 from wakeful.core.slot.wakes import PENDING, Wake, ring, turned_back
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import Times, next_after, tally
+from wakeful.core.time.timing import Times, next_after
+from wakeful.engine.planning import SkippedTimes, add_gaps, extend, shortened, void_ahead
 from wakeful.features.quota.polls import UNUSABLE_EVERY
 from wakeful.features.quota.registry import Defined, SlotRegistry, Unusable
 from wakeful.features.quota.rows import WAKE, owner_of, save, tell
@@ -85,12 +86,7 @@ def _void_rows(tx: Tx, slot: Slot, defined: Defined, now: Instant) -> tuple[Slot
         return slot, set()
     rows = tx.runs.lock(tx[QuotaSlots].rows_beyond(owner_of(tx, slot.name), after=now)).values()
     gaps = [row for row in rows if row.outcome in ("skipped", "missed") and not row.attempt]
-    void = [row.run_id for row in gaps if row.planned_at > now]
-    cut = [_cut(row, times, now) for row in gaps if row.planned_at <= now]
-    if void:
-        tx.runs.remove_many(void)
-    if cut:
-        tx.runs.save_many(sorted(cut), grown=[0] * len(cut))
+    void = void_ahead(tx, gaps, lambda row: _shortened(row, times, now), now=now)
     served: set[Instant] = set()
     for row in rows:
         if row not in gaps and row.trigger != "manual" and row.outcome not in TRIED_AGAIN:
@@ -108,12 +104,11 @@ def times_of(row: Run, times: Times) -> set[Instant]:
     return found
 
 
-def _cut(row: Run, times: Times, now: Instant) -> Run:
+def _shortened(row: Run, times: Times, now: Instant) -> Run | None:
     """A row that ends now. Missed times are counted again; what was skipped may be on no grid, and stays counted."""
     if row.outcome != "missed":
         return row._replace(planned_until=max(now, row.planned_at))
-    counted = tally(times, row.planned_at, now)
-    return row._replace(planned_until=counted.last, instants=counted.count + 1)
+    return shortened(row, times, now)
 
 
 def _run(tx: Tx, slot: Slot, wake: Wake, now: Instant) -> Run:
@@ -140,20 +135,15 @@ def record_gaps(tx: Tx, before: Slot, after: Slot, gaps: Sequence[Gap], now: Ins
     for gap in gaps:
         _tell_gap(tx, after, gap)
         if last is not None and (last.outcome, last.reason) == (gap.outcome, gap.reason) and gap.outcome == "skipped":
-            last = last._replace(planned_until=gap.last, instants=last.instants + gap.instants, ended_at=now)
-            tx.runs.save_many([last], grown=[gap.instants])
+            (last,) = extend(tx, [(last._replace(ended_at=now), gap)])
             continue
-        (run_id,) = tx.runs.reserve_ids(1)
-        last = stretch_of(
-            gap._replace(blocked_by=after.wake_run_id if gap.reason == PENDING else None),
-            run_id=run_id,
-            kind=WAKE,
-            schedule_id=owner,
-            version=after.version,
-            now=now,
-        )._replace(occurrence=unplanned(run_id, now))
-        tx.runs.add_many([last])
-        after = after._replace(last_row_id=run_id)
+        blocked = [gap._replace(blocked_by=after.wake_run_id if gap.reason == PENDING else None)]
+        # Not the instant: two modes may plan the same one.
+        times = SkippedTimes(
+            WAKE, owner, after.version, blocked, lambda row: row._replace(occurrence=unplanned(row.run_id, now))
+        )
+        (last,) = add_gaps(tx, [times], now=now)
+        after = after._replace(last_row_id=last.run_id)
     return after
 
 

@@ -18,16 +18,15 @@ from wakeful.core.schedule.cadence import (
     is_spent,
     is_turned,
     ring,
-    stretch_of,
-    turn_back,
-    with_rows,
 )
 from wakeful.core.schedule.exclude import EXCLUDED
 from wakeful.core.schedule.labels import may_take
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.active_hours import is_active
 from wakeful.core.time.instants import Instant, format_instant
-from wakeful.core.time.timing import Timing, next_after, tally
+from wakeful.core.time.timing import Timing, next_after
+from wakeful.engine import planning
+from wakeful.engine.planning import Decided, Planned, shortened, taken_ahead, turned_back, void_ahead
 from wakeful.features.schedules.anchoring import anchored_behind
 from wakeful.features.schedules.checks import MINIMUM_INTERVAL
 from wakeful.features.schedules.compiled import KIND, Broken, Compilations, Compiled, read_stored
@@ -128,9 +127,7 @@ class ScheduleAlarms:
                 _void_gaps(tx, cadence, known, now)
                 anchored, known = anchored_behind(tx, cadence, known, now)
                 compiled[cadence.schedule_id] = known
-                through = max(cadence.planned_through, cadence.ran_through)
-                taken = tx.runs.taken(cadence.schedule_id, after=now, until=through)
-                turned.append(turn_back(anchored, informed(tx, known.rules), now=now, taken=taken))
+                turned.append(turned_back(tx, anchored, informed(tx, known.rules), now=now))
             else:
                 turned.append(cadence._replace(planned_through=now))
         resumed = [after for before, after in zip(cadences, turned, strict=True) if is_turned(before, after)]
@@ -165,10 +162,10 @@ class ScheduleAlarms:
         self, tx: Tx, cadence: Cadence, compiled: Compiled | Broken, now: Instant, gap_reason: str
     ) -> "RingDecision":
         if isinstance(compiled, Broken):
-            return RingDecision(_invalid(cadence, compiled.reason, now), (), compiled, replaced=cadence)
+            return RingDecision(cadence, _invalid(cadence, compiled.reason, now), (), compiled)
         due = due_at(cadence, compiled.rules)
         if due is None or due > now:
-            return RingDecision(cadence, (), compiled, cadence)  # a stale alarm: recompute it
+            return RingDecision(cadence, cadence, (), compiled)  # a stale alarm: recompute it
         try:
             rules = informed(tx, compiled.rules, cadence.next_at)
             if compiled.run_on is not None and due < now - GRACE:
@@ -183,13 +180,13 @@ class ScheduleAlarms:
             )
         except Exception as error:  # a timing that cannot be computed must not stop the other schedules (L9)
             broken = _invalid(cadence, str(error) or type(error).__name__, now)
-            return RingDecision(broken, (), compiled, replaced=cadence)
+            return RingDecision(cadence, broken, (), compiled)
         rows = tuple(self._filtered(row, compiled, now, gap_reason) for row in plan.rows)
         after = followed(tx, compiled.rules, plan.cadence)
         if after.next_at is None and is_spent(compiled.rules, None) and after.open_run_id is None and not _starts(rows):
             trouble = BAD if _missed(rows) else after.trouble
             after = after._replace(state="done", state_at=now, trouble=trouble)
-        return RingDecision(after, rows, compiled, cadence)
+        return RingDecision(cadence, after, rows, compiled)
 
     def _filtered(self, row: Start | Gap, compiled: Compiled, now: Instant, gap_reason: str) -> Start | Gap:
         """Turn an instant that must not start into a gap."""
@@ -213,65 +210,37 @@ class ScheduleAlarms:
 
 
 class RingDecision(NamedTuple):
-    """A cadence after its alarm rang, and the resulting ledger rows."""
+    """A cadence after a decision, and the resulting ledger rows."""
 
+    before: Cadence  # as stored until now
     cadence: Cadence
     rows: Sequence[Start | Gap]
     compiled: Compiled | Broken
-    before: Cadence | None = None  # the cadence when its alarm rang; None if anything may have changed
     gaps_of: tuple[int, str] | None = None  # the version and text that gaps belong to, if not the cadence's own
-    replaced: Cadence | None = None  # the cadence until now, if `before` is None
 
 
-def decided(
-    plan: Plan, compiled: Compiled, replaced: Cadence, *, gaps_of: tuple[int, str] | None = None
-) -> RingDecision:
+def decided(plan: Plan, compiled: Compiled, before: Cadence, *, gaps_of: tuple[int, str] | None = None) -> RingDecision:
     """A plan made outside a ring (resume, edit), ready to be recorded."""
-    return RingDecision(plan.cadence, plan.rows, compiled, None, gaps_of, replaced)
+    return RingDecision(before, plan.cadence, plan.rows, compiled, gaps_of)
 
 
 def record(tx: Tx, all_decided: Sequence[RingDecision], *, now: Instant) -> list[Due]:
-    """Write the decisions in a fixed number of statements; returns the new runs, not yet written."""
-    grown = _grow(tx, all_decided)
-    ids = iter(tx.runs.reserve_ids(sum(len(d.rows) for d in all_decided) - len(grown)))
-    gaps: list[Run] = []
-    due: list[Due] = []
-    planned_only: list[Cadence] = []
-    halted_or_not: list[Cadence] = []
-    turned: list[Cadence] = []
-    moves: list[tuple[int, Instant | None]] = []
-    for decision in all_decided:
-        cadence = decision.cadence
-        last_row_id, open_run_id, queued_run_id = cadence.last_row_id, cadence.open_run_id, cadence.queued_run_id
-        for row in decision.rows[1:] if cadence.schedule_id in grown else decision.rows:
-            last_row_id = run_id = next(ids)
-            if isinstance(row, Gap):
-                gaps.append(_gap_row(run_id, decision, row, now))
-            elif row.behind is None:
-                open_run_id = run_id
-                due.append(Due(_run(run_id, row, decision.compiled)))
-            else:
-                queued_run_id = run_id
-                due.append(Due(_run(run_id, row, decision.compiled), rests=True))
-        if decision.rows:
-            cadence = with_rows(cadence, open_run_id, queued_run_id, last_row_id)
-        is_planned_only = decision.before is not None and _unplanned(decision.before) == _unplanned(cadence)
-        (planned_only if is_planned_only else halted_or_not).append(cadence)
-        was = decision.replaced if decision.before is None else decision.before
-        if not is_planned_only and was is not None and is_turned(was, cadence):
-            turned.append(cadence)
-        moves.append((cadence.schedule_id, rings_at(cadence, decision.compiled)))
-    if grown:
-        extended = sorted(grown.values())
-        tx.runs.save_many([run for run, _ in extended], grown=[instants for _, instants in extended])
-    if gaps:
-        tx.runs.add_many(gaps)
-    if planned_only:
-        tx.cadences.save_planned(planned_only)
-    if halted_or_not:
-        tx.cadences.save_many(halted_or_not, turned=turned)
-    tx.alarms.move_many(ALARM_SCHEDULE, moves)
-    return due
+    """Write the decisions; returns the new runs, not yet written."""
+    return planning.record(tx, INSTANTS, [_written(decision) for decision in all_decided], now=now)
+
+
+def _written(decision: RingDecision) -> Decided:
+    compiled, gaps_of = decision.compiled, decision.gaps_of or (None, None)
+    return Decided(
+        decision.before,
+        decision.cadence,
+        decision.rows,
+        lambda cadence: rings_at(cadence, compiled),
+        start=lambda run_id, start: _run(run_id, start, compiled),
+        timing=None if isinstance(compiled, Broken) else compiled.rules.timing,
+        version=gaps_of[0],
+        definition=gaps_of[1],
+    )
 
 
 def _due(
@@ -294,7 +263,7 @@ def _kept(tx: Tx, decisions: Sequence[RingDecision], labels: frozenset[str]) -> 
         for decision in decisions
         if isinstance(decision.compiled, Compiled) and not may_take(decision.compiled.run_on, labels)
     ]
-    alarms = [alarm_of(decision.before or decision.cadence, decision.compiled) for decision in left]
+    alarms = [alarm_of(decision.before, decision.compiled) for decision in left]
     tx.alarms.set_many(sorted(alarms, key=attrgetter("ref")))
     return [decision for decision in decisions if decision not in left] if left else list(decisions)
 
@@ -311,20 +280,8 @@ def rings_at(cadence: Cadence, compiled: Compiled | Broken) -> Instant | None:
 
 
 def _void_gaps(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) -> None:
-    """Void gaps beyond now: one that reaches past now is shortened, one that starts after now is removed."""
-    void: list[int] = []
-    cut: list[Run] = []
-    for row in tx.runs.gaps_ahead(cadence.schedule_id, after=now):
-        timing = _timing_of(tx, row, compiled)
-        counted = None if timing is None else tally(timing, row.planned_at - 1, now)
-        if row.planned_at > now or (counted is not None and counted.count == 0):
-            void.append(row.run_id)
-        elif counted is not None:  # else the number of its past instants is no longer known, so it is kept
-            cut.append(row._replace(planned_until=counted.last if counted.count > 1 else None, instants=counted.count))
-    if void:
-        tx.runs.remove_many(void)
-    if cut:
-        tx.runs.save_many(cut, grown=[0] * len(cut))
+    ahead = tx.runs.gaps_ahead(cadence.schedule_id, after=now)
+    void_ahead(tx, ahead, lambda row: shortened(row, _timing_of(tx, row, compiled), now), now=now)
 
 
 def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
@@ -336,59 +293,11 @@ def _timing_of(tx: Tx, row: Run, compiled: Compiled) -> Timing | None:
     return own.rules.timing if isinstance(own, Compiled) else None
 
 
-def _grow(tx: Tx, all_decided: Sequence[RingDecision]) -> dict[int, tuple[Run, int]]:
-    """For schedules whose newest row is the same kind of gap as the one to write: that row, extended, and by how many
-    instants."""
-    candidates = {
-        decision.before.last_row_id: (decision.before, decision.rows[0], decision.compiled)
-        for decision in all_decided
-        if decision.before is not None
-        and decision.rows
-        and isinstance(decision.rows[0], Gap)
-        and _repeats(decision.rows[0])
-    }
-    if not candidates:
-        return {}
-    grown: dict[int, tuple[Run, int]] = {}
-    for row in tx.runs.lock([run_id for run_id in candidates if run_id is not None]).values():
-        before, gap, compiled = candidates[row.run_id]
-        is_same = (
-            (row.outcome, row.reason) == (gap.outcome, gap.reason)
-            and row.blocked_by == gap.blocked_by
-            and row.version == before.version
-        )
-        if (
-            is_same
-            and (row.planned_until or row.planned_at) == before.planned_through
-            and _follows(gap, before, compiled)
-        ):
-            longer = row._replace(planned_until=gap.last, instants=row.instants + gap.instants)
-            grown[before.schedule_id] = longer, gap.instants
-    return grown
+def _repeats(reason: str) -> bool:
+    return reason in REPEATING or reason.startswith(MINIMUM_INTERVAL)
 
 
-def _follows(gap: Gap, before: Cadence, compiled: Compiled | Broken) -> bool:
-    """Whether nothing lies between the border of the plan and the gap: if the clock was set back, runs may."""
-    if before.planned_through >= before.ran_through:
-        return True
-    return isinstance(compiled, Compiled) and next_after(compiled.rules.timing, before.planned_through) == gap.first
-
-
-def _repeats(gap: Gap) -> bool:
-    return gap.reason in REPEATING or gap.reason.startswith(MINIMUM_INTERVAL)
-
-
-def _gap_row(run_id: int, decision: RingDecision, gap: Gap, now: Instant) -> Run:
-    version, text = decision.gaps_of or (decision.cadence.version, None)
-    row = stretch_of(
-        gap,
-        run_id=run_id,
-        kind=KIND,
-        schedule_id=decision.cadence.schedule_id,
-        version=version,
-        now=now,
-    )
-    return row if text is None else row._replace(definition=text)
+INSTANTS: Final = Planned(ALARM_SCHEDULE, KIND, _repeats)
 
 
 def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
@@ -405,10 +314,6 @@ def _run(run_id: int, start: Start, compiled: Compiled | Broken) -> Run:
         reason=None if start.behind is None else "queued",
         run_on=compiled.run_on,
     )
-
-
-_STATE: Final = ("state", "state_reason", "state_at", "resume_at")
-_unplanned: Final = attrgetter("schedule_id", "version", *_STATE)
 
 
 def _invalid(cadence: Cadence, reason: str, now: Instant) -> Cadence:
@@ -435,13 +340,6 @@ def _silence(decision: RingDecision, now: Instant) -> Observed | None:
 
 def _missed(rows: Sequence[Start | Gap]) -> list[Gap]:
     return [row for row in rows if isinstance(row, Gap) and row.outcome == "missed"]
-
-
-def taken_ahead(tx: Tx, cadence: Cadence, now: Instant) -> frozenset[Instant]:
-    """Instants that already ran although they lie in the future, which happens only after the clock was set back."""
-    if cadence.planned_through >= cadence.ran_through:
-        return frozenset()
-    return tx.runs.taken(cadence.schedule_id, after=cadence.planned_through, until=max(now, cadence.planned_through))
 
 
 def _starts(rows: Sequence[Start | Gap]) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from wakeful.core.schedule.cadence import Cadence
 from wakeful.core.schedule.definition_json import encode_definition
 from wakeful.core.time.instants import Instant, format_instant
-from wakeful.core.time.timing import Every
+from wakeful.core.time.timing import Every, anchor_behind
 from wakeful.features.schedules.compiled import Compiled, compile_definition
 from wakeful.features.schedules.copies import leave_copies
 from wakeful.ports.store import Tx
@@ -24,8 +24,7 @@ def anchored_behind(tx: Tx, cadence: Cadence, compiled: Compiled, now: Instant) 
     schedule = tx.schedules.by_ids([cadence.schedule_id])[cadence.schedule_id]
     if timing.anchor > schedule.updated_at or schedule.deleted_at is not None:
         return cadence, compiled
-    steps = -((now - timing.anchor) // timing.every)
-    anchor = timing.anchor - steps * timing.every
+    anchor = anchor_behind(timing, now)
     written = None if timing.anchor_written is None else format_instant(anchor)
     definition = replace(compiled.definition, timing=replace(timing, anchor=anchor, anchor_written=written))
     leave_copies(tx, cadence, schedule.definition)

@@ -19,8 +19,9 @@ from wakeful.core.schedule.health import BY_PERSON
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import Cron, Every, Times
 from wakeful.engine.incidents import end_incident, resume_incident
+from wakeful.engine.planning import taken_ahead
 from wakeful.engine.settling import conclude
-from wakeful.features.schedules.alarms import alarm_of, decided, record, taken_ahead
+from wakeful.features.schedules.alarms import alarm_of, decided, record
 from wakeful.features.schedules.checks import (
     Checked,
     refusal_of,

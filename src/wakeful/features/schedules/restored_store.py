@@ -14,9 +14,10 @@ from wakeful.core.run.results import Forgotten
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Gap, forgo
 from wakeful.core.time.instants import Instant, format_instant
+from wakeful.engine.planning import taken_ahead
 from wakeful.engine.settling import conclude
 from wakeful.engine.store_rollback import COPIED_AT, FOUND_OLDER
-from wakeful.features.schedules.alarms import decided, record, taken_ahead
+from wakeful.features.schedules.alarms import decided, record
 from wakeful.features.schedules.compiled import Compilations, Compiled
 from wakeful.ports.handlers import EngineHooks, Forgo
 from wakeful.ports.meta import Meta

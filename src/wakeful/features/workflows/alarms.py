@@ -9,9 +9,9 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from wakeful.core.run.runs import Outcome, Run, Trigger, unplanned
+from wakeful.core.run.runs import Outcome, Trigger, unplanned
 from wakeful.core.run.transitions import planned
-from wakeful.core.schedule.cadence import Gap, stretch_of
+from wakeful.core.schedule.cadence import Gap
 from wakeful.core.schedule.policies import GRACE
 from wakeful.core.time.instants import Duration, Instant
 from wakeful.core.time.timing import latest_until, next_after, tally
@@ -27,6 +27,7 @@ from wakeful.core.workflow.rules import (
     is_startable,
     next_consumer,
 )
+from wakeful.engine.planning import add_gaps
 from wakeful.features.workflows.clock_steps import taken, turned_back, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Compiled, Known
 from wakeful.features.workflows.feeding import Loops
@@ -34,9 +35,9 @@ from wakeful.features.workflows.loading import ASKED_AGAIN
 from wakeful.features.workflows.message_rows import Messages, SubscriptionKey
 from wakeful.features.workflows.session_rows import Session, SessionKind, Sessions
 from wakeful.features.workflows.state import (
-    of_handler,
     read_flows,
     save_flows,
+    skipped_times,
     tell,
     touch,
     with_handler,
@@ -152,16 +153,16 @@ class _Started(NamedTuple):
 
 def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due], dict[int, WorkflowState]]:
     """The new runs, with the ledger rows of instants skipped before them."""
-    ids = iter(tx.runs.reserve_ids(sum(1 + len(run.start.gaps) for run in started)))
+    skipped = [skipped_times(flow, handler.name, start.gaps) for (flow, _, handler), start in started if handler]
+    add_gaps(tx, skipped, now=now)
+    ids = iter(tx.runs.reserve_ids(len(started)))
     due: list[Due] = []
-    gaps: list[Run] = []
     rows: list[HandlerRun] = []
     after: dict[int, WorkflowState] = {}
     for (flow, session, handler), start in started:
         if session is None or handler is None:  # only new runs are here
             continue
         workflow = flow.workflow
-        gaps += [_gap_row(next(ids), flow, handler, gap, now) for gap in start.gaps]
         run_id = next(ids)
         run = planned(
             run_id=run_id,
@@ -178,8 +179,6 @@ def _runs(tx: Tx, started: Sequence[_Started], now: Instant) -> tuple[list[Due],
         ran_through = max(handler.ran_through, start.planned_at) if handler.kind == PRODUCER else 0
         begins = handler._replace(last_run_id=run_id, last_run_at=now, ran_through=ran_through)
         after[workflow.workflow_id] = with_workflow(with_handler(flow, begins), open_run_id=run_id)
-    if gaps:
-        tx.runs.add_many(gaps)
     if rows:
         tx[HandlerRunDetails].add_many(rows)
         tx[Sessions].save_many([run.step.session for run in started if run.step.session is not None])
@@ -308,18 +307,6 @@ def _skipped_times(producer: Producer, handler: Handler, latest: Instant, why: t
         first, instants, why = next_after(producer.timing, first) or latest, instants - 1, ("skipped", "backoff")
     last = latest_until(producer.timing, latest - 1, first) or first
     return Gap(first, last, instants, *why) if instants > 0 else None
-
-
-def _gap_row(run_id: int, flow: WorkflowState, handler: Handler, gap: Gap, now: Instant) -> Run:
-    row = stretch_of(
-        gap,
-        run_id=run_id,
-        kind=PRODUCER,
-        schedule_id=flow.workflow.owner_id,
-        version=flow.workflow.version,
-        now=now,
-    )
-    return of_handler(row, handler.name)
 
 
 def _handler_run(

@@ -10,10 +10,11 @@ import json
 from wakeful.core.run.runs import Run
 from wakeful.core.schedule.cadence import Gap, without
 from wakeful.core.time.instants import Instant
-from wakeful.core.time.timing import Timing, next_after, tally
+from wakeful.core.time.timing import Timing, next_after
 from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.rows import Handler
 from wakeful.core.workflow.rules import BACKOFF_MAX, LOOP_WINDOW, WAKE_MAX, WorkflowState
+from wakeful.engine.planning import shortened, void_ahead
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.state import HANDLER, with_handler, with_workflow
 from wakeful.ports.handler_runs import HandlerRunDetails
@@ -71,24 +72,16 @@ def turned_back(tx: Tx, flow: WorkflowState, known: Known, now: Instant) -> Work
 
 
 def _void_gaps(tx: Tx, flow: WorkflowState, producers: dict[str, Producer], now: Instant) -> None:
-    """A row that starts after now is removed, one that reaches past now is shortened."""
+    """Rows of producers that the workflow no longer has are kept."""
     if not producers:
         return
-    void: list[int] = []
-    cut: list[Run] = []
-    for row in tx.runs.lock(tx[HandlerRunDetails].gaps_ahead(flow.workflow.owner_id, after=now)).values():
-        producer = producers.get(_producer_of(row))
-        if producer is None:
-            continue
-        if row.planned_at > now:
-            void.append(row.run_id)
-        elif row.version == flow.workflow.version:  # else its instants can no longer be counted, so it is kept
-            counted = tally(producer.timing, row.planned_at, now)
-            cut.append(row._replace(planned_until=counted.last, instants=counted.count + 1))
-    if void:
-        tx.runs.remove_many(sorted(void))
-    if cut:
-        tx.runs.save_many(sorted(cut), grown=[0] * len(cut))
+    ahead = tx.runs.lock(tx[HandlerRunDetails].gaps_ahead(flow.workflow.owner_id, after=now)).values()
+
+    def shorten(row: Run) -> Run | None:
+        is_known = row.version == flow.workflow.version  # else its instants can no longer be counted
+        return shortened(row, producers[_producer_of(row)].timing if is_known else None, now)
+
+    void_ahead(tx, (row for row in ahead if _producer_of(row) in producers), shorten, now=now)
 
 
 def _producer_of(row: Run) -> str:

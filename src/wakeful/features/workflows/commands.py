@@ -11,7 +11,7 @@ from wakeful.core.run.results import Dropped
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import Close
 from wakeful.core.run.transitions import closed
-from wakeful.core.schedule.cadence import Gap, stretch_of
+from wakeful.core.schedule.cadence import Gap
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import tally
 from wakeful.core.workflow.answers import NewMessage
@@ -20,6 +20,7 @@ from wakeful.core.workflow.rows import FRESH, HandlerRun, Status, Subscription, 
 from wakeful.core.workflow.rules import WorkflowState
 from wakeful.engine.cancels import Cancels
 from wakeful.engine.incidents import end_incident, resume_incident
+from wakeful.engine.planning import add_gaps
 from wakeful.features.workflows.alarms import open_session
 from wakeful.features.workflows.clock_steps import following, taken, untaken
 from wakeful.features.workflows.compiled import Broken, Compilations, Known
@@ -30,13 +31,13 @@ from wakeful.features.workflows.session_rows import Sessions
 from wakeful.features.workflows.settling import settle_run
 from wakeful.features.workflows.state import (
     end_session,
-    of_handler,
     pending_again,
     reached,
     read_flows,
     release,
     save_flows,
     settle_messages,
+    skipped_times,
     tell,
     touch,
     with_workflow,
@@ -196,11 +197,7 @@ def _after_pause(tx: Tx, before: WorkflowState, flow: WorkflowState, known: Know
         jumped = tally(producer.timing, handler.next_at, now)
         ran = taken(tx, flow, handler, since=handler.next_at, until=now)
         paused = Gap(handler.next_at, jumped.last or handler.next_at, jumped.count + 1, "skipped", "paused")
-        for gap in untaken(paused, ran, producer.timing):
-            (run_id,) = tx.runs.reserve_ids(1)
-            owner_id, version = flow.workflow.owner_id, flow.workflow.version
-            row = stretch_of(gap, run_id=run_id, kind="producer", schedule_id=owner_id, version=version, now=now)
-            tx.runs.add_many([of_handler(row, handler.name)])
+        add_gaps(tx, [skipped_times(flow, handler.name, untaken(paused, ran, producer.timing))], now=now)
         moved = handler._replace(next_at=following(tx, flow, handler, producer.timing, now))
         flow = flow._replace(handlers={**flow.handlers, handler.name: moved})
     return flow

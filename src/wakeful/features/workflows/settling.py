@@ -41,7 +41,7 @@ from wakeful.core.run.results import (
 )
 from wakeful.core.run.runs import Run
 from wakeful.core.run.settlement import CANCELLED, Close, Settlement, Wait, after_cancel, not_begun
-from wakeful.core.schedule.cadence import Gap, stretch_of
+from wakeful.core.schedule.cadence import Gap
 from wakeful.core.schedule.policies import BUSY_WAITS_MAX
 from wakeful.core.time.instants import Instant
 from wakeful.core.time.timing import tally
@@ -50,16 +50,17 @@ from wakeful.core.workflow.definition import Producer
 from wakeful.core.workflow.pages import with_page
 from wakeful.core.workflow.rows import FOLLOWING, Handler, HandlerRun, Phase
 from wakeful.core.workflow.rules import CRASHES_MAX, HELD_MAX, WorkflowState, backoff
+from wakeful.engine.planning import add_gaps
 from wakeful.features.workflows.clock_steps import following, taken, untaken
 from wakeful.features.workflows.compiled import Broken, Known
 from wakeful.features.workflows.message_rows import Messages
 from wakeful.features.workflows.publishing import publish
 from wakeful.features.workflows.state import (
     end_session,
-    of_handler,
     reached,
     release,
     settle_messages,
+    skipped_times,
     tell,
     with_handler,
     with_workflow,
@@ -199,13 +200,9 @@ def _count_jumped(tx: Tx, flow: WorkflowState, handler: Handler, producer: Produ
     if jumped.count == 0 or jumped.first is None or jumped.last is None:
         return
     ran = taken(tx, flow, handler, since=jumped.first, until=now)
-    for gap in untaken(
-        Gap(jumped.first, jumped.last, jumped.count, "skipped", "blocked", run.run_id), ran, producer.timing
-    ):
-        (run_id,) = tx.runs.reserve_ids(1)
-        version = flow.workflow.version
-        row = stretch_of(gap, run_id=run_id, kind=run.kind, schedule_id=run.schedule_id, version=version, now=now)
-        tx.runs.add_many([of_handler(row, producer.name)])
+    jumped_gap = Gap(jumped.first, jumped.last, jumped.count, "skipped", "blocked", run.run_id)
+    gaps = untaken(jumped_gap, ran, producer.timing)
+    add_gaps(tx, [skipped_times(flow, producer.name, gaps)], now=now)
 
 
 def _after_error(tx: Tx, flow: WorkflowState, own: HandlerRun, run: Run, failed: Failed, now: Instant) -> Fate:

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
 from wakeful.core.run.runs import Run, unplanned
+from wakeful.core.schedule.cadence import Gap
 from wakeful.core.time.instants import Instant
 from wakeful.core.workflow.rows import Handler, HandlerRun, Phase, Subscription, Workflow
 from wakeful.core.workflow.rules import WorkflowState, moved, rings_at
+from wakeful.engine.planning import SkippedTimes
 from wakeful.features.workflows.message_rows import Message, Messages, MessageStatus
 from wakeful.features.workflows.session_rows import SessionResult, Sessions
 from wakeful.features.workflows.state_rows import Handlers, Subscriptions, Topics
@@ -131,12 +134,19 @@ def settle_messages(tx: Tx, run_id: int, status: MessageStatus, now: Instant) ->
     return len(rows)
 
 
-def of_handler(row: Run, handler: str) -> Run:
+def _of_producer(row: Run, producer: str) -> Run:
     """A ledger row for times at which a producer did not run, with the producer's name. Several producers may share an
     instant."""
     return row._replace(
-        occurrence=unplanned(row.run_id, row.planned_at), result=json.dumps({HANDLER: handler}, separators=(",", ":"))
+        occurrence=unplanned(row.run_id, row.planned_at), result=json.dumps({HANDLER: producer}, separators=(",", ":"))
     )
+
+
+def skipped_times(flow: WorkflowState, producer: str, gaps: Sequence[Gap]) -> SkippedTimes:
+    """Times at which a producer did not run, to be written to the ledger."""
+    workflow = flow.workflow
+    mark = partial(_of_producer, producer=producer)
+    return SkippedTimes("producer", workflow.owner_id, workflow.version, gaps, mark)
 
 
 def end_session(tx: Tx, flow: WorkflowState, result: SessionResult, error: str | None, now: Instant) -> WorkflowState:
