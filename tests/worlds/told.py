@@ -3,6 +3,7 @@
 A view costs more than a fact, so the list of what is upcoming is compared after one commit in `EVERY`.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
@@ -64,18 +65,22 @@ def _read_next(tx: Tx, facts: Facts, terms: Terms, now: Instant) -> Iterator[str
     slugs = sorted(schedule.slug for schedule in facts.schedules.values() if schedule.deleted_at is None)
     views = queries.chosen(tx, queries.Choice(slugs=slugs), now=now, terms=terms).schedules
     opened = tx.runs.lock([view.open_run_id for view in views if view.open_run_id is not None])
-    # Backfills and replays are not of the plan: those that wait are upcoming too, and not the next run. One may have
-    # the planned time of the open run, which catches up.
-    beside = {
-        (attempted_at(run, now), run.planned_at)
+    beside = Counter(
+        (run.schedule_id, attempted_at(run, now), run.planned_at)
         for run in tx.runs.due(now=ahead.until, limit=LISTED + 1)
         if run.trigger in BACKFILLED
-    }
+    )
+    ids = {one.slug: one.schedule_id for one in facts.schedules.values() if one.deleted_at is None}
     for view in views:
         open_at = opened[view.open_run_id].planned_at if view.open_run_id in opened else None
-        own = (
-            item for item in page.instants if item.slug == view.slug and (item.due_at, item.planned_at) not in beside
-        )
+        own = [item for item in page.instants if item.slug == view.slug]
+        # Backfills and replays are not of the plan: those that wait are upcoming too, and not the next run. One may
+        # have the times of the open run, which catches up.
+        for item in list(own):
+            key = ids[view.slug], item.due_at, item.planned_at
+            if beside[key] > 0:
+                beside[key] -= 1
+                own.remove(item)
         first = next((item.due_at for item in own if item.kind == "schedule" or item.planned_at == open_at), None)
         if first is None and (view.next_run is None or page.is_cut):
             continue
