@@ -12,8 +12,8 @@ from wakeful.ports.meta import Meta
 from wakeful.ports.store import STORE_ID, Tx
 
 KEY: Final = "calendar_key"
-"""The name of the key in the store. It is kept as it is, because `wakeful calendar` shows the address again; whoever
-can read the store can read everything that the feed shows."""
+"""The name of the key in the store. It is kept as it is, because `wakeful calendar` shows the address again; all
+who can read the store can read everything that the feed shows."""
 OTHERS_MAX: Final = 20_000
 """How many instants of each source other than schedules are read to be grouped."""
 

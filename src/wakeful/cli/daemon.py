@@ -55,7 +55,7 @@ def up_command(invocation: Invocation, host: str | None, port: int | None, store
         port = demonstration.port_of(port)
 
     def ready(listening: Listening) -> None:
-        # The link logs in whoever reads it: it is not written into a file, or into the log of a service manager.
+        # Anyone who reads the link can log in: it is not written into a file, or into the log of a service manager.
         link = listening.link if sys.stdout.isatty() else None
         if invocation.is_json:
             json_line(

@@ -99,7 +99,7 @@ class Chore(Protocol[Subject]):
         ...
 
     def late(self, tx: Tx, subject: Subject, result: Any, *, now: Instant) -> None:
-        """The claim was lost: record what is true whoever holds it."""
+        """The claim was lost: record what is true under any claim."""
         return
 
     def lost(self, tx: Tx, subject: Subject, *, now: Instant) -> None:

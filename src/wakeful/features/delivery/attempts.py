@@ -3,7 +3,7 @@
 The claim is written before anything else (`engine.chores`). The `sending` mark follows right before the channel is
 called, and counts the attempt: a process that ended before it has sent nothing, so its claim is no attempt
 (`core.delivery.retries`). The channel's result is recorded only under that claim, with one exception: that a message
-arrived is true whoever holds the claim, and recording it spares the person a second copy.
+arrived is true under any claim, and recording it spares the person a second copy.
 
 When several nodes share a store, a channel may exist on only some of them: each node has its own settings, and a
 channel registered by a program exists only in that program. A node without the channel leaves due deliveries to the

@@ -1,8 +1,8 @@
 """Files are not a way around approval: what may have been written by an agent waits for a person.
 
 A definition file that appears or changes, or a `last-run.json` that asks for a run, while an agent works on this
-machine or shortly after, becomes a proposal of that agent, whoever owns the slug. Which program wrote a file cannot be
-known, so the time decides.
+machine or shortly after, becomes a proposal of that agent, no matter who owns the slug. Which program wrote a file
+cannot be known, so the time decides.
 """
 
 import json

@@ -138,7 +138,7 @@ class Authentication:
 
     async def _on_socket(self, scope: Scope, headers: Headers) -> Caller:
         """The caller on the Unix socket. What an agent's run started has that run's rights, whatever it sends. For
-        others, a token gives its own rights: whoever sends one does not ask for more."""
+        others, a token gives its own rights, and no more."""
         found = await self._by_descent(scope)
         if found.role in ("agent", "run"):
             return found
