@@ -36,6 +36,8 @@ def _why_not() -> str | None:
 WHY_NOT = _why_not()
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=WHY_NOT or "")
 
+PYTHON = os.path.realpath(sys.executable)  # not that of an environment below /tmp, which the sandbox hides
+
 ATTACK = """
 import json, os, socket, subprocess, sys
 from pathlib import Path
@@ -64,7 +66,7 @@ class Place:
     def settings(self, source: str, *, is_enclosed: bool, writes: bool = True, network: bool = True) -> CommandSettings:
         (self.work / "agent.py").write_text(ATTACK + source)
         enclosed = Sandbox((str(self.work),) if writes else (), network, str(self.home)) if is_enclosed else None
-        argv = (sys.executable, str(self.work / "agent.py"), str(self.home))
+        argv = (PYTHON, str(self.work / "agent.py"), str(self.home))
         return CommandSettings(argv, cwd=str(self.work), sandbox=enclosed)
 
 
@@ -209,7 +211,7 @@ async def test_what_it_leaves_behind_ends_with_it(ask: Callable[..., Any], event
 
 async def test_the_settings_describe_it(place: Place) -> None:
     """The home folder that is hidden is the one that the settings are in."""
-    argv = json.dumps([sys.executable, "-c", ATTACK + READ_THE_TOKEN, str(place.home)])
+    argv = json.dumps([PYTHON, "-c", ATTACK + READ_THE_TOKEN, str(place.home)])
     (place.home / "wakeful.toml").write_text(
         f'[agents.worker]\nadapter = "command"\nargv = {argv}\ncwd = "{place.work}"\n'
         f'sandbox = "bubblewrap"\nsandbox_write = ["{place.work}"]\nsandbox_network = false\n'
