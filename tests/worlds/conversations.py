@@ -48,6 +48,8 @@ class Conversations:
         self._runs: dict[str, Run] = {}  # by text
         self._open: dict[int, int] = {}  # open runs, and since when in true time
         self._closed: set[int] = set()
+        self._stuck: set[int] = set()  # runs of any kind: they keep their lanes, and their part of the capacity
+        self._stuck_until = -1  # true time
         self._refused: Counter[str] = Counter()  # by person: told that no agent is here
         self._replies: dict[int, set[str | None]] = {}  # by run: what the agent said
         self._boots: list[Boot] = []
@@ -100,6 +102,12 @@ class Conversations:
 
     def look(self, tx: Tx, runs: Mapping[int, Run], letters: Sequence[Delivery]) -> Iterator[str]:
         """Runs and letters were written."""
+        for run in runs.values():
+            if run.stuck:
+                self._stuck.add(run.run_id)
+            elif run.run_id in self._stuck:
+                self._stuck.remove(run.run_id)
+                self._stuck_until = self._world.loop.now_ms
         messages = [run for run in runs.values() if run.kind == MESSAGE]
         for run in messages:
             yield from self._look_at_run(tx, run)
@@ -134,8 +142,10 @@ class Conversations:
 
     def ticked(self) -> Iterator[str]:
         """A node has looked at its clock."""
+        if self._stuck:
+            return
         calm = [max(boot.began_at, boot.disturbed_at) for boot in self._boots if boot.is_alive and not boot.is_still]
-        since = max([self._world.stepped_at, *calm])
+        since = max([self._world.stepped_at, self._stuck_until, *calm])
         for run_id, open_since in self._open.items():
             waits_for = self._world.loop.now_ms - max(since, open_since)
             yield from laws.is_answered_in_the_end(run_id, waits_for, self._patience)

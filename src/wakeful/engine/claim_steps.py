@@ -62,8 +62,8 @@ def claim_candidates(tx: Tx, hooks: EngineHooks, found: Candidates, node_id: int
     parked = _take_lanes(tx, hooks, found, jobs)
     for batch in found.batches:
         _start(hooks, batch, parked, node_id, now)
-    waiting += [_parked(claim.parked) for batch in found.batches for claim in batch.waiting]
-    waiting += [_parked(run) for run in found.runs if run.run_id in parked]
+    waiting += [_parked(claim.parked, now) for batch in found.batches for claim in batch.waiting]
+    waiting += [_parked(run, now) for run in found.runs if run.run_id in parked]
     claims = [
         _own(run, jobs[run.run_id], hooks, node_id, now)
         for run in found.runs
@@ -186,11 +186,17 @@ def reserve(tx: Tx, hooks: EngineHooks, claims: list[Claim], now: Instant) -> li
     return kept
 
 
-def _parked(run: Run) -> tuple[Run, Alarm]:
-    """The run, waiting for its lane. It keeps when it was ready to begin."""
-    if run.reason != "lane":
-        run = run._replace(reason="lane", next_attempt_at=run.next_attempt_at if run.attempt else late_since(run))
-    return run, run_alarm(run, run.next_attempt_at, parked=1)
+def _parked(run: Run, now: Instant) -> tuple[Run, Alarm]:
+    """The run, waiting for its lane. It keeps when it was ready to begin. By a clock that was ahead, that is still to
+    come: when the clock went back, the alarm was brought forward and the row was not."""
+    ready_at = run.next_attempt_at
+    if run.reason != "lane" and not run.attempt:
+        ready_at = late_since(run)
+    if ready_at is not None and ready_at > now:
+        ready_at = now
+    if (run.reason, run.next_attempt_at) != ("lane", ready_at):
+        run = run._replace(reason="lane", next_attempt_at=ready_at)
+    return run, run_alarm(run, ready_at, parked=1)
 
 
 def _own(run: Run, job: Admitted, hooks: EngineHooks, node_id: int, now: Instant) -> Claim:
